@@ -17,6 +17,9 @@ PID_MAX = 2**22
 _ENDED = frozenset((b"Z", b"X", b"x"))
 
 
+KILL_S = 5.0
+"""How long a killed process may take to end."""
+
 FIRST_NAMESPACE = "4026531836."
 """The inode of the first pid namespace of a Linux machine."""
 
@@ -110,6 +113,35 @@ def group_runs(group: int) -> bool:
 def _has_ended(stat: _Stat) -> bool:
     # The first thread may end while its process keeps running.
     return stat.state in _ENDED and stat.threads <= 1
+
+
+def end_process(process: Process, grace_s: float) -> bool:
+    """End a process that is proven to be this one: SIGTERM, then SIGKILL; return whether it is gone.
+
+    A file descriptor of the process keeps its pid from meaning another one between the proof and a signal.
+    """
+    import select  # noqa: PLC0415 - most programs end no process
+    import signal  # noqa: PLC0415
+
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except OSError:
+        return False
+    try:
+        if probe(process).life is not ProcessState.ALIVE:
+            return False
+        ended = select.poll()
+        ended.register(descriptor, select.POLLIN)
+        for signum, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, KILL_S)):
+            signal.pidfd_send_signal(descriptor, signum)
+            signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # a stopped process gets no signal
+            if ended.poll(patience_s * 1000):
+                return True
+    except OSError:  # it has ended, or belongs to somebody else
+        return probe(process).life is ProcessState.DEAD
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _probe_unseen(pid: int, named: str) -> Evidence:

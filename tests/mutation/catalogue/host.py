@@ -38,4 +38,11 @@ MUTANTS = [
         "pass",
         ("tests/unit/host/test_paths.py::test_leaving_and_coming_back_is_refused",),
     ),
+    Mutant(
+        "a process is ended by its pid alone",
+        "coord.host.processes:end_process",
+        "if probe(process).life is not ProcessState.ALIVE:",
+        "if False:",
+        ("tests/unit/host/test_processes.py::test_another_process_with_the_same_pid_is_left_alone",),
+    ),
 ]

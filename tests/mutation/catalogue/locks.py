@@ -412,7 +412,7 @@ MUTANTS = [
     Mutant(
         "a lock is stolen from an active session",
         "coord.core.locks.revoke:_may_steal",
-        "not (gone or dead or silent_ms >= STALE_MS)",
+        "not (gone or dead or silent_ms >= stale_ms)",
         "False",
         ("tests/unit/core/locks/test_revoke.py::test_strict_steal",),
     ),

@@ -59,4 +59,18 @@ MUTANTS = [
         "pass",
         ("tests/unit/core/sessions/test_agent_limit.py::test_two_that_begin_at_once_conflict",),
     ),
+    Mutant(
+        "a hung session that coord did not start may be ended",
+        "coord.core.lifecycle.register:register",
+        "if command.runner:",
+        "if True:",
+        ("tests/unit/core/lifecycle/test_hung.py",),
+    ),
+    Mutant(
+        "a hang is reported with every sweep",
+        "coord.core.lifecycle.hung:report_hang",
+        "hung_beat_ms=session.beat_ms",
+        "hung_beat_ms=0",
+        ("tests/unit/core/lifecycle/test_hung.py",),
+    ),
 ]

@@ -1,17 +1,20 @@
 """Processes of this machine: real children, real namespaces, real other users."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 import pytest
 
 from coord.core.identity import Process, ProcessState
-from coord.host.processes import ancestors, describe, probe, this_machine
+from coord.host.processes import ancestors, describe, end_process, group_runs, probe, this_machine
+from tests.support.servers.server import poll_until
 
 WAIT_FOR_END = "import sys; sys.stdin.read()"
 
@@ -224,3 +227,56 @@ def test_shifted_time_proves_nothing() -> None:
         start, life = said(code, "unshare", "--time", "--boottime", "100000", "--fork", about=known).split()
         assert int(start) != known.start
         assert life == "unknown"
+
+
+def sleeping(script: str = "echo ready; exec sleep 1000") -> "subprocess.Popen[str]":
+    """A process that runs until it is ended."""
+    process = subprocess.Popen(["bash", "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def collected(process: "subprocess.Popen[str]") -> int:
+    process.communicate(timeout=60)
+    return process.returncode
+
+
+def test_a_process_that_is_proven_to_be_this_one_is_ended() -> None:
+    """SIGTERM, and SIGCONT so that a stopped process gets it."""
+    process = sleeping()
+    process.send_signal(signal.SIGSTOP)
+    described = describe(process.pid)
+    assert described is not None
+    assert end_process(described, 60)
+    assert collected(process) == -signal.SIGTERM
+
+
+def test_a_process_that_ignores_the_request_is_killed() -> None:
+    process = sleeping("trap '' TERM; echo ready; while :; do sleep 0.05; done")
+    described = describe(process.pid)
+    assert described is not None
+    assert end_process(described, 0.1)
+    assert collected(process) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("other", [{"start": 1}, {"boot": "another"}, {"machine": "b"}, {"namespace": "1.1"}])
+def test_another_process_with_the_same_pid_is_left_alone(other: dict[str, Any]) -> None:
+    """A pid alone proves nothing: start time, boot, machine and namespace have to agree."""
+    process = sleeping()
+    described = describe(process.pid)
+    assert described is not None
+    assert not end_process(msgspec.structs.replace(described, **other), 0.1)
+    assert process.poll() is None
+    process.kill()
+    collected(process)
+
+
+def test_a_group_runs_until_its_last_process_has_ended() -> None:
+    """A process that is dead but not collected yet does not count."""
+    process = subprocess.Popen(["sleep", "1000"], process_group=0)
+    assert group_runs(process.pid)
+    process.kill()
+    poll_until(lambda: not group_runs(process.pid), 30, "it still runs")
+    assert process.wait(60) == -signal.SIGKILL
+    assert not group_runs(process.pid)

@@ -4,7 +4,8 @@ from typing import Self
 
 import msgspec
 
-from coord.core.commands import Reply, SessionCommand
+from coord.core.commands import Command, Reply, SessionCommand
+from coord.core.identity import Process
 from coord.core.locks.commands import LockCommand, LockInfo
 from coord.core.sessions.commands import SessionInfo, UpdateSession
 from coord.core.tasks.types import TaskClaim
@@ -21,11 +22,15 @@ class RegisterReply(Reply, frozen=True):
 
 
 class Register(UpdateSession, frozen=True, kw_only=True):
-    """Begin a session, or come back to it; `replaces` names a session that this one takes over."""
+    """Begin a session, or come back to it; `replaces` names a session that this one takes over.
+
+    `runner`: the session lives in a process of `coord work`, which coord may end if it hangs.
+    """
 
     rule = "coord.core.lifecycle.register:register"
     reply = RegisterReply  # type: ignore[assignment]
     replaces: str = ""
+    runner: bool = False
 
 
 class DeregisterReply(Reply, frozen=True):
@@ -75,6 +80,23 @@ class Handoff(LockCommand, frozen=True, kw_only=True):
     project: str
     task: str = ""
     note: str = ""
+
+
+class HungSession(Reply, frozen=True):
+    """A session that hangs, and the process in which `coord work` runs it."""
+
+    session_id: str
+    agent: str
+    silent_ms: int
+    runner: Process
+
+
+class ListHung(Command, frozen=True):
+    """List the sessions of `coord work` that hang: silent for too long, and not proven dead."""
+
+    rule = "coord.core.lifecycle.hung:list_hung"
+    reply = list[HungSession]
+    reads_only = True
 
 
 class LostClaim(Reply, frozen=True):

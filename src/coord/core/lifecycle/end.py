@@ -6,6 +6,7 @@ from coord.core import keys
 from coord.core.errors import NotFound, Refused
 from coord.core.identity import ProcessState
 from coord.core.lifecycle.commands import Deregister, DeregisterReply
+from coord.core.lifecycle.hung import report_hang
 from coord.core.lifecycle.takeover import pass_to_parent
 from coord.core.limits import count_out
 from coord.core.locks.locks import end_lock, locks_of
@@ -19,7 +20,7 @@ from coord.core.messages.groups import leave_groups
 from coord.core.messages.undelivered import return_all
 from coord.core.sessions.commands import DeclareDead
 from coord.core.sessions.identify import ENDED_KEPT_MS, ancestors, find_session, unlist_process
-from coord.core.sessions.liveness import STALE_MS, SUSPECT_MS, evidence_of, liveness
+from coord.core.sessions.liveness import evidence_of, liveness, thresholds_of
 from coord.core.sessions.queries import find_peer
 from coord.core.sessions.schema import Liveness, Session, SessionEnded
 from coord.core.tasks.orphans import end_claims
@@ -110,16 +111,19 @@ def _look_at_silent_session(tx: Transaction, name: str, now: int) -> list[Resour
         if now >= session.ended_ms + ENDED_KEPT_MS:
             tx.delete(key)
         return []
-    evidence = evidence_of(tx, session)
-    if liveness(session, now, evidence) is Liveness.DEAD:
+    evidence, thresholds = evidence_of(tx, session), thresholds_of(tx)
+    grade = liveness(session, now, evidence, thresholds)
+    if grade is Liveness.DEAD:
         assert evidence is not None, "death is proven by evidence"
         return declare_dead(tx, DeclareDead(name, evidence.detail), now)
     age_ms = now - session.beat_ms
-    if age_ms >= STALE_MS:
+    if age_ms >= thresholds.stale_ms:
         count_out(tx, name)
+    if grade is Liveness.HUNG:
+        session = report_hang(tx, session, now)
     if age_ms >= SILENT_KEPT_MS and not locks_of(tx, name):
         return end_session(tx, session, "forgotten", now)
-    next_look = next((step for step in (SUSPECT_MS, STALE_MS, 2 * STALE_MS) if step > age_ms), None)
+    next_look = next((step for step in thresholds if step > age_ms), None)
     later = session.beat_ms + next_look if next_look else now + ENDED_KEPT_MS // 24
     tx.put(key, session, keys.due(later))
     return []

@@ -13,7 +13,7 @@ from coord.core.locks.schema import EndReason
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.sessions.agent_limit import count_agent
 from coord.core.sessions.identify import find_session, new_session, put_session
-from coord.core.sessions.liveness import evidence_of
+from coord.core.sessions.liveness import evidence_of, thresholds_of
 from coord.core.sessions.queries import every_session, session_info
 from coord.core.sessions.schema import Session
 from coord.core.sessions.update import apply_update
@@ -32,6 +32,8 @@ def register(tx: Transaction, command: Register, now: int) -> RegisterReply:
             freed += end_lock(tx, lock_at, EndReason.OWNER_DEAD, now)
     if before is not None:
         session = _resume(before, session, now)
+    if command.runner:
+        session = msgspec.structs.replace(session, runner=session.process)
     session = put_session(tx, apply_update(session, command))
     locks, claims = (0, 0)
     if command.replaces and command.replaces != name:
@@ -42,8 +44,9 @@ def register(tx: Transaction, command: Register, now: int) -> RegisterReply:
     new = before is None or before.ended_ms > 0
     count_agent(tx, command.caller, name, now, refuse=new)
     grant_waiters(tx, freed, now)
+    thresholds = thresholds_of(tx)
     peers = [
-        session_info(other, now, evidence_of(tx, other))
+        session_info(other, now, evidence_of(tx, other), thresholds)
         for other in every_session(tx)
         if other.session_id != name and not other.ended_ms
     ]

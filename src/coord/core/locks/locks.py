@@ -43,7 +43,7 @@ from coord.core.locks.uses import claims_using, expiry_of, without_uses
 from coord.core.messages.inbox import notify
 from coord.core.ranges import Range
 from coord.core.sessions.identify import ancestors, caller_reads
-from coord.core.sessions.liveness import SUSPECT_MS, evidence_of
+from coord.core.sessions.liveness import evidence_of, thresholds_of
 from coord.core.sessions.schema import Session
 from coord.core.transaction import PAGE, Found, Transaction
 
@@ -170,7 +170,7 @@ def ended_by_death(tx: Transaction, lock: Lock, now: int) -> tuple[EndReason, st
     if evidence is not None and evidence.life is ProcessState.DEAD:
         return EndReason.OWNER_DEAD, evidence.detail
     known_alive = evidence is not None and evidence.life is ProcessState.ALIVE
-    if expiry is Expiry.PID_CHECKED and now - owner.beat_ms >= SUSPECT_MS:
+    if expiry is Expiry.PID_CHECKED and now - owner.beat_ms >= thresholds_of(tx).suspect_ms:
         end_reason = EndReason.OWNER_SILENT if known_alive else EndReason.OWNER_DEAD
         return end_reason, f"no heartbeat for {(now - owner.beat_ms) // 1000} s"
     if expiry is Expiry.PID_CHECKED and now >= lock.expires_ms and not known_alive:

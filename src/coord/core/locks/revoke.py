@@ -34,7 +34,7 @@ from coord.core.locks.table import blocking_locks, load_table
 from coord.core.locks.wait_queue import end_expired, grant_request, grant_waiters
 from coord.core.messages.inbox import notify
 from coord.core.sessions.identify import ensure_session
-from coord.core.sessions.liveness import STALE_MS, evidence_of
+from coord.core.sessions.liveness import evidence_of, thresholds_of
 from coord.core.sessions.schema import Session
 from coord.core.settings import settings_of
 from coord.core.transaction import Transaction
@@ -118,8 +118,9 @@ def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -
         )
     silent_ms = 0 if owner is None else now - owner.beat_ms
     missing = []
-    if not (gone or dead or silent_ms >= STALE_MS):
-        missing.append(f"its owner was active {silent_ms // 1000} s ago (needs {STALE_MS // 1000})")
+    stale_ms = thresholds_of(tx).stale_ms
+    if not (gone or dead or silent_ms >= stale_ms):
+        missing.append(f"its owner was active {silent_ms // 1000} s ago (needs {stale_ms // 1000})")
     if now < lock.expires_ms:
         missing.append(f"its lease lasts {(lock.expires_ms - now) // 1000} s more")
     if now < lock.acquired_ms + STEAL_AGE_MS:

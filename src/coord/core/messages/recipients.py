@@ -13,7 +13,7 @@ from coord.core.messages.commands import FindRecipients
 from coord.core.messages.groups import members_of
 from coord.core.sessions.commands import SessionInfo
 from coord.core.sessions.identify import find_session
-from coord.core.sessions.liveness import evidence_of, liveness
+from coord.core.sessions.liveness import evidence_of, liveness, thresholds_of
 from coord.core.sessions.queries import every_session, session_info
 from coord.core.sessions.schema import Liveness, Session
 from coord.core.transaction import Transaction
@@ -64,7 +64,7 @@ def show_recipients(tx: Transaction, command: FindRecipients, now: int) -> list[
 
 def alive(tx: Transaction, session: Session, now: int) -> Liveness:
     """Return how alive a session seems, with the evidence about its process."""
-    return liveness(session, now, evidence_of(tx, session))
+    return liveness(session, now, evidence_of(tx, session), thresholds_of(tx))
 
 
 def prefetch_evidence(tx: Transaction, sessions: list[Session]) -> None:

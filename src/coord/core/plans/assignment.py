@@ -16,7 +16,7 @@ from coord.core.messages.inbox import notify
 from coord.core.plans.commands import AssignTask, ClaimNext, TaskInfo
 from coord.core.plans.plan import planned_task, task_info
 from coord.core.sessions.identify import ensure_session
-from coord.core.sessions.liveness import evidence_of, liveness
+from coord.core.sessions.liveness import evidence_of, liveness, thresholds_of
 from coord.core.sessions.queries import every_session
 from coord.core.sessions.schema import Liveness, Session
 from coord.core.tasks.dependencies import FINISHED
@@ -87,7 +87,10 @@ def _live_sessions(tx: Transaction, project: str, agent: str, now: int) -> list[
 def _live(tx: Transaction, session: Session | None, now: int) -> bool:
     if session is None or session.ended_ms:
         return False
-    return liveness(session, now, evidence_of(tx, session)) in (Liveness.LIVE, Liveness.SUSPECT)
+    return liveness(session, now, evidence_of(tx, session), thresholds_of(tx)) in (
+        Liveness.LIVE,
+        Liveness.SUSPECT,
+    )
 
 
 def kept_for_another(tx: Transaction, spec: Spec, session: Session, now: int) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from coord.core import keys
 from coord.core.errors import NotFound
 from coord.core.routing.commands import AgentInfo, EnableAgent, GetAgents
-from coord.core.sessions.liveness import evidence_of, liveness
+from coord.core.sessions.liveness import evidence_of, liveness, thresholds_of
 from coord.core.sessions.queries import every_session
 from coord.core.sessions.schema import Liveness, Session
 from coord.core.tasks.agent_record import add_records, blocked_reason, put_agent, recent_failures
@@ -106,7 +106,8 @@ def _claims(tx: Transaction, session: Session) -> int:
 def _by_liveness(tx: Transaction, sessions: Iterable[Session], now: int) -> list[tuple[Liveness, Session]]:
     """Return sessions with their liveness, the liveliest first."""
     grades = list(Liveness)
-    graded = [(liveness(session, now, evidence_of(tx, session)), session) for session in sessions]
+    thresholds = thresholds_of(tx)
+    graded = [(liveness(each, now, evidence_of(tx, each), thresholds), each) for each in sessions]
     return sorted(graded, key=lambda entry: (grades.index(entry[0]), -entry[1].beat_ms))
 
 

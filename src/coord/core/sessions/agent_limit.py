@@ -12,7 +12,7 @@ import msgspec
 from coord.core import keys
 from coord.core.errors import LimitReached
 from coord.core.identity import Caller
-from coord.core.sessions.liveness import liveness
+from coord.core.sessions.liveness import liveness, thresholds_of
 from coord.core.sessions.schema import Liveness, Session
 from coord.core.settings import AGENTS_MAX, ProjectAgents
 from coord.core.transaction import Transaction
@@ -57,10 +57,12 @@ def _live_agents(tx: Transaction, names: Iterable[str], project: str, now: int) 
     ]
     processes = {session.process for session in agents if session.process is not None}
     evidence = dict(zip(processes, tx.evidence(*processes), strict=True)) if processes else {}
+    thresholds = thresholds_of(tx)
     return [
         session
         for session in agents
-        if liveness(session, now, evidence.get(session.process) if session.process else None) in COUNTED
+        if liveness(session, now, evidence.get(session.process) if session.process else None, thresholds)
+        in COUNTED
     ]
 
 

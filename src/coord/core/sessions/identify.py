@@ -12,7 +12,7 @@ from coord.core.commands import SessionCommand
 from coord.core.errors import Dead, Impostor, Invalid, Refused
 from coord.core.identity import Caller, Process, ProcessState
 from coord.core.limits import count_in
-from coord.core.sessions.liveness import STALE_MS, SUSPECT_MS
+from coord.core.sessions.liveness import SUSPECT_MS, thresholds_of
 from coord.core.sessions.schema import ProcessSessions, Session, SessionRegistered
 from coord.core.transaction import Transaction
 
@@ -46,7 +46,7 @@ def ensure_session(tx: Transaction, caller: Caller, now: int, name: str = "") ->
     process = caller.process or session.process
     if now - session.beat_ms < HEARTBEAT_QUIET_MS and process == session.process:
         return session
-    if now - session.beat_ms >= STALE_MS:  # a silent session is not counted as active
+    if now - session.beat_ms >= SUSPECT_MS:  # since then it may not be counted as active any more
         count_in(tx, caller.tenant, name, refuse=False)
         _count_agent(tx, caller, name, now, refuse=False)
     return put_session(tx, msgspec.structs.replace(session, beat_ms=now, process=process))
@@ -120,7 +120,8 @@ def _own_or_duplicate_id(tx: Transaction, caller: Caller, now: int) -> str:
             return name
         assert session.process is not None, "compared above"
         life = tx.evidence(session.process)[0].life
-        if life is ProcessState.DEAD or (life is ProcessState.UNKNOWN and now - session.beat_ms >= STALE_MS):
+        silent = now - session.beat_ms >= thresholds_of(tx).stale_ms
+        if life is ProcessState.DEAD or (life is ProcessState.UNKNOWN and silent):
             return name
         name = f"{caller.session}~{number}"
     raise Refused(f"{DUPLICATES_MAX} processes resumed session {caller.session}", hint="end some of them")

@@ -7,7 +7,13 @@ from coord.core.errors import Invalid, NotFound
 from coord.core.identity import Evidence
 from coord.core.sessions.commands import GetSession, ListSessions, SessionInfo
 from coord.core.sessions.identify import find_session
-from coord.core.sessions.liveness import evidence_of, liveness
+from coord.core.sessions.liveness import (
+    DEFAULT_THRESHOLDS,
+    Thresholds,
+    evidence_of,
+    liveness,
+    thresholds_of,
+)
 from coord.core.sessions.schema import Liveness, Session
 from coord.core.transaction import Transaction
 
@@ -18,7 +24,7 @@ def get_session(tx: Transaction, command: GetSession, now: int) -> SessionInfo:
     session = tx.get(keys.session(name), Session)
     if session is None:
         raise NotFound(f"there is no session {name}", hint="coord register makes one; coord peers lists them")
-    return session_info(session, now, evidence_of(tx, session))
+    return session_info(session, now, evidence_of(tx, session), thresholds_of(tx))
 
 
 def list_sessions(tx: Transaction, command: ListSessions, now: int) -> list[SessionInfo]:
@@ -27,11 +33,12 @@ def list_sessions(tx: Transaction, command: ListSessions, now: int) -> list[Sess
     With `everyone` the caller's session and ended ones are included.
     """
     found = []
+    thresholds = thresholds_of(tx)
     own = "" if command.everyone else find_session(tx, command.caller, now)
     for session in every_session(tx):
         if session.session_id == own:
             continue
-        shown = session_info(session, now, evidence_of(tx, session))
+        shown = session_info(session, now, evidence_of(tx, session), thresholds)
         stale = shown.liveness in (Liveness.STALE, Liveness.HUNG, Liveness.DEAD)
         if (command.everyone or not session.ended_ms) and not (command.live and stale):
             found.append(shown)
@@ -59,11 +66,13 @@ def find_peer(tx: Transaction, name: str) -> str:
     raise NotFound(f"there is no session {name}", hint="coord peers lists them")
 
 
-def session_info(session: Session, now: int, evidence: Evidence | None) -> SessionInfo:
+def session_info(
+    session: Session, now: int, evidence: Evidence | None, thresholds: Thresholds = DEFAULT_THRESHOLDS
+) -> SessionInfo:
     """Return a session as others see it."""
     return SessionInfo(
         session.session_id,
-        liveness(session, now, evidence),
+        liveness(session, now, evidence, thresholds),
         session.state,
         session.agent,
         session.role,

@@ -46,6 +46,15 @@ class SessionEnded(Event, frozen=True, tag="session.ended"):
     successor: str = ""
 
 
+class SessionHung(Event, frozen=True, tag="session.hung"):
+    """A session was silent for longer than the setting `hung_seconds`, and is not proven dead."""
+
+    session: str
+    agent: str
+    silent_s: int
+    runner: bool = False
+
+
 class Session(Stored, frozen=True, tag=1):
     """A session; kept for a day after its end.
 
@@ -53,6 +62,8 @@ class Session(Stored, frozen=True, tag=1):
     from there, but it does not prove that this session is alive. `calls` maps tool calls under way to their
     deadlines; `reminded` is the lock of which the session was reminded last. A `person` is no agent.
     `emergencies` counts the emergencies in its inbox: while there is one, hooks stop its tool calls.
+    `runner` is the process in which `coord work` runs it; coord may end that process if it hangs.
+    `hung_beat_ms` is the heartbeat after which the session was last reported as hung.
     """
 
     session_id: str = ""
@@ -81,6 +92,8 @@ class Session(Stored, frozen=True, tag=1):
     blob: dict[str, Any] = {}
     capabilities: dict[str, float] = {}
     person: bool = False
+    runner: Process | None = None
+    hung_beat_ms: int = 0
 
 
 class ProcessSessions(Stored, frozen=True, tag=1):

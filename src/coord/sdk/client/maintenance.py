@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from coord.core.plans.commands import TaskInfo
 
 SWEEP_BATCH = 256
+GRACE_S = 10.0
 
 
 class MaintenanceCalls(Connection):
@@ -27,6 +28,17 @@ class MaintenanceCalls(Connection):
             passed += swept.passed
             if swept.passed < SWEEP_BATCH:
                 return SweepReply(passed, swept.next_ms, self.engine.trim())
+
+    def end_hung(self, *, grace_s: float = GRACE_S) -> list[str]:
+        """End the processes of `coord work` on this machine that hang; return their sessions.
+
+        Nothing else is ended: other hung sessions are reported to their parents and to the log.
+        """
+        from coord.core.lifecycle.commands import HungSession, ListHung
+        from coord.host.processes import end_process
+
+        hung: list[HungSession] = self.call(ListHung())
+        return [each.session_id for each in hung if end_process(each.runner, grace_s)]
 
     def stuck_tasks(self) -> list[TaskInfo]:
         """Return the first 20 tasks of this project that failed or have no retries left."""

@@ -39,6 +39,7 @@ class SessionCalls(Connection):
         blob: Mapping[str, Any] | None = None,
         capabilities: Mapping[str, float] | None = None,
         replaces: str = "",
+        runner: bool = False,
     ) -> RegisterReply:
         """Register this session, or update it; return it with its peers."""
         from coord.core.lifecycle.commands import Register
@@ -48,6 +49,7 @@ class SessionCalls(Connection):
             **_described(task, phase, status, role, bin, version, blob),
             capabilities=arguments.capabilities(capabilities),
             replaces=check_id("session id", replaces) if replaces else "",
+            runner=runner,
         )
         reply: RegisterReply = self.call(command)
         self.mirror_to_user_store(command, make=True)

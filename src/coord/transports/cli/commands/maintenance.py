@@ -11,7 +11,8 @@ COMMANDS = (
         flags=(
             Flag("every", "repeat every DURATION until interrupted", "DURATION", "duration", default=None),
         ),
-        details="Deadlines take effect without a sweep, and every command sweeps a little.",
+        details="Deadlines take effect without a sweep, and every command sweeps a little. Only a sweep and "
+        "coord work end processes of coord work on this machine that hang (setting hung_seconds).",
     ),
     CommandSpec(
         "limits show",

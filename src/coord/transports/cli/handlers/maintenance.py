@@ -43,7 +43,11 @@ def _sweep_answer(client: Client) -> Answer:
     line = output.count(reply.passed, "expired record") if reply.passed else "Nothing has expired"
     if reply.trimmed:
         line += f"; {reply.trimmed} log entries trimmed"
-    return Answer(output.fields_of(reply), line)
+    ended = client.end_hung()
+    if ended:
+        line += f"; ended {', '.join(ended)}, which hung"
+        client.sweep()
+    return Answer({**output.fields_of(reply), "ended": ended}, line)
 
 
 COLUMNS = ("limit", "value", "used", *PROFILES, "source", "because")

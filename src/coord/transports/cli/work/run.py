@@ -11,6 +11,7 @@ from coord.host.caller import made_id
 from coord.host.processes import describe
 from coord.sdk.client.client import Client
 from coord.sdk.client.open import CONNECT_TIMEOUT_S
+from coord.sdk.scheduler import Scheduler
 from coord.sdk.worker.work import GiveBack, Work
 from coord.sdk.worker.worker import Worker, WorkerEvent, WorkerReport, WorkOutcome
 from coord.transports import exit_codes
@@ -24,6 +25,8 @@ from coord.transports.cli.work.progress import Screen
 from coord.transports.cli.work.reaper import adopting_orphans
 from coord.transports.cli.work.task import LIMITED, TaskCommand
 
+HUNG_LOOK_S = 60.0
+"""How often a worker looks for other workers that hang."""
 STOPPING = (*signals.ENDING, signal.SIGINT)
 
 
@@ -49,7 +52,7 @@ def work(options: Options, args: WorkArgs) -> Answer:
     with ExitStack() as opened:
         client = _connect(opened, options, args, screen)
         _become_worker(client, options)
-        with client.session(bin=args.command[0][:100]):
+        with client.session(bin=args.command[0][:100], runner=True):
             return _work(client, options, args, screen)
 
 
@@ -107,7 +110,13 @@ def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> A
             worker.stop()
             raise GiveBack(str(error)) from error
 
-    with adopting_orphans(), signals.asking_nobody(), signals.handling(STOPPING, stop):
+    with (
+        adopting_orphans(),
+        signals.asking_nobody(),
+        signals.handling(STOPPING, stop),
+        Scheduler() as scheduler,
+    ):
+        scheduler.register("hung", HUNG_LOOK_S, client.end_hung)
         worked = worker.run(run, once=args.once, keep=args.keep, wait_s=0.0 if args.no_wait else args.wait_s)
     if broken:
         return failed(broken[0].failure("the task is released; check the spelling of the command"))

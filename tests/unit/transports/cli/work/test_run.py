@@ -4,12 +4,15 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coord import connect
+from coord.core.sessions.liveness import HUNG_MS
 from coord.host.progress import VARIABLE
 from coord.transports.cli.main import main
 from coord.transports.cli.parser import parse
@@ -282,6 +285,29 @@ def test_a_runner_killed_outright_takes_its_command_along(coord: Coord, task: st
     gone(pid)
     reply = coord("bob task next").answer
     assert (reply["task"]["task_id"], reply["claim"]["generation"]) == (task, 2)
+
+
+def test_a_runner_that_hangs_is_ended_with_its_command(coord: Coord, task: str) -> None:
+    """REC-30, SCN-60: one that is stopped sends no heartbeat; it is proven to be ours, so it is ended."""
+    process = started("ann", "work", "--lease", "1h", "--", "bash", "-c", STUBBORN)
+    pid = begun(process)
+    process.send_signal(signal.SIGSTOP)
+    with connect(session="s-boss", clock=lambda: time.time_ns() // 1_000_000 + HUNG_MS) as later:
+        assert later.end_hung(grace_s=WAIT_S) == ["s-ann"]
+    assert process.wait(WAIT_S) == 128 + signal.SIGTERM
+    process.communicate(timeout=60)
+    gone(pid)
+    assert state_of(coord, task)["task"]["state"] == "ready"
+
+
+def test_a_runner_that_is_heard_of_is_left_alone(coord: Coord, task: str) -> None:
+    """A sweep ends only what hangs."""
+    process = started("ann", "work", "--", "bash", "-c", STUBBORN)
+    pid = begun(process)
+    assert coord("boss sweep").answer["ended"] == []
+    assert runs(pid)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
 
 
 def test_two_runners_of_one_person_are_two_sessions(coord: Coord, task: str) -> None:
