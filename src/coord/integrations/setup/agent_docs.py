@@ -36,11 +36,13 @@ rest:
 - **An emergency stopped a call**: act on it, then `coord ack ID`. `coord send NAME emergency TEXT` stops
   others.
 - **Somebody delegated work to you**: `coord delegation done ID` reports it.
+- **Give your work to another agent**: `coord handoff PATH NAME`, or `coord handoff TASK NAME`.
 - **Lock several files together**: `coord lock A B C` acquires all of them or none; `coord lock 'src/api/**'`
   acquires a folder.
 - **Run a build, a release, a push of main**: the hook acquires the lock for the command. By hand:
   `coord guard build -- make`.
-- **Find work**: `coord task next` claims a task; `coord task submit` submits its result.
+- **Find work**: `coord task next` claims a task and locks its files; `coord task submit` submits its result
+  and releases them. If the claim loses one of these locks, the claim ends too: stop, and take the next task.
 - **Commit**: `coord commit -m TEXT` commits the files that this session holds, and no others.
 - **You lost a lock** (its lease expired, or somebody preempted it): the message names the salvage ref with
   your edits. Another session may hold the files now.
@@ -50,5 +52,6 @@ rest:
 Each lock has a number, its fence, and coord writes it into the commit. A commit under a superseded fence
 cannot reach main: repeat the work on top of the next holder's version.
 
-coord frees the locks of sessions that are proven dead. `coord steal` is for people.
+coord frees the locks of sessions that are proven dead, except names that somebody locked by hand
+(`coord lock main-push`): those stay until somebody steals them. `coord steal` is for people.
 """
