@@ -44,6 +44,10 @@ class Plan(NamedTuple):
         """Return all changes as a diff."""
         return "".join(_diff(change) for change in self.changes)
 
+    def summary(self) -> list[tuple[str, str]]:
+        """Return each file with the number of lines that come and go."""
+        return [(change.path, _line_counts(change)) for change in self.changes]
+
     def apply(self, *, by: str = "") -> None:
         """Make all changes, unless a file changed since they were planned.
 
@@ -215,6 +219,14 @@ def _remove_empty(folders: Iterable[str]) -> None:
     for folder in sorted(folders, key=len, reverse=True):
         with suppress(OSError):
             os.rmdir(folder)
+
+
+def _line_counts(change: Change) -> str:
+    rows = _diff(change).splitlines()[2:]
+    more, less = (sum(row.startswith(sign) for row in rows) for sign in "+-")
+    if change.current is None:
+        return f"new, {more} lines"
+    return "removed" if change.planned is None else f"+{more} -{less} lines"
 
 
 def _diff(change: Change) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from coord.core.errors import CoordError
 from coord.host.repository import Repository
+from coord.integrations.git.gate.hidden_guides import hidden_guides, hidden_text
 from coord.integrations.git.run import Git
 from coord.integrations.setup.git_hooks import GATE
 from coord.integrations.setup.installer import journal_folder, plan_repair, user_folder
@@ -38,7 +39,12 @@ def examine_hooks(repository: Repository, environ: Mapping[str, str]) -> list[Fi
             return _check_missing(repository, environ)
         found = [_check_files(repository, environ), _check_gate(repository, environ, journal)]
         root = repository.root
+        if root is not None and (hidden := hidden_guides(repository)):
+            message, _, hint = hidden_text(hidden).partition("; run ")
+            found.append(Finding("guides", WARN, message, hint))
         if root is not None:
+            found += _check_newcomers(root, environ, journal)
+            found += _check_program(environ)
             found += [_check_tool(BY_NAME[name], root, environ) for name in journal.tools if name in BY_NAME]
     except CoordError as error:
         return [Finding("hooks", BAD, error.message, error.hint)]
@@ -51,6 +57,38 @@ def _check_missing(repository: Repository, environ: Mapping[str, str]) -> list[F
     if not used or read_journal(user_folder(environ)).edits:
         return []
     return [Finding("hooks", WARN, f"{', '.join(used)} works without hooks here", "coord init")]
+
+
+def _check_newcomers(root: str, environ: Mapping[str, str], journal: Journal) -> list[Finding]:
+    """Look for tools that were installed after `coord init`, and so have no hooks."""
+    new = [tool for tool in TOOLS if tool.name not in journal.tools and tool.is_present(root, environ)]
+    new = [tool for tool in new if not our_hooks(settings_in(f"{tool.home(environ)}/{tool.user}"))]
+    names = ",".join(tool.name for tool in TOOLS if tool in new or tool.name in journal.tools)
+    return [
+        Finding(
+            tool.name,
+            WARN,
+            f"{tool.title} is installed here and has no coord hooks: nothing stops its edits",
+            f"coord init --tools {names} --yes",
+        )
+        for tool in new
+    ]
+
+
+def _check_program(environ: Mapping[str, str]) -> list[Finding]:
+    """Check that agents find the `coord` that their guides name."""
+    if shutil.which("coord", path=environ.get("PATH")):
+        return []
+    folder = os.path.dirname(sys.executable)
+    found = f"add {folder} to PATH" if os.path.exists(f"{folder}/coord") else "put coord on the PATH"
+    return [
+        Finding(
+            "program",
+            WARN,
+            "coord is not on the PATH, so agents cannot run the commands of their guides",
+            found,
+        )
+    ]
 
 
 def _check_files(repository: Repository, environ: Mapping[str, str]) -> Finding:

@@ -127,6 +127,15 @@ class GitSetup:
             lines = "\n".join(f"/{name}" for name in names)
             planner.plan_file(self.exclude, "block", base.with_text(with_block(base.text, lines, HASH)))
 
+    def hides(self, planner: Planner, name: str) -> bool:
+        """Return whether git ignores a file at the top of each worktree because of an earlier setup."""
+        texts = [
+            content.text if content else ""
+            for content in (read_file(self.exclude), planner.base(self.exclude))
+        ]
+        now, without = (f"/{name}" in text.splitlines() for text in texts)
+        return now and not without
+
     def strip_config(self, content: Content, before: Content | None) -> Content:
         """Return a git configuration without our settings; keep those of others."""
         for hook in (*LOCAL_HOOKS, POST_CHECKOUT):

@@ -187,15 +187,25 @@ def _plan_templates(planner: Planner, git: GitSetup, tools: Sequence[Tool]) -> l
         if any(planner.has_plan_for(f"{root}/{tool.local}") for root in git.worktrees):
             _plan_tool_hooks(planner, f"{git.templates}/{tool.local}", tool, git_directory=git.commondir)
             kept.append(tool.local)
-        if tool.guide in made:
+        guides = [planner.base(os.path.realpath(f"{root}/{tool.guide}")) for root in git.worktrees]
+        if tool.guide in made and not any(map(_has_rules, guides)):
             _plan_block(planner, f"{git.templates}/{tool.guide}")
             kept.append(tool.guide)
+        elif git.hides(planner, tool.guide):
+            planner.notes.append(
+                f"git no longer ignores {tool.guide}, because you have written into it: git add {tool.guide}"
+            )
     if agent_docs.SKILL_PATH in made:
         planner.plan_file(
             f"{git.templates}/{agent_docs.SKILL_PATH}", "whole", Content(agent_docs.SKILL.encode())
         )
         kept.append(agent_docs.SKILL_PATH)
     return kept
+
+
+def _has_rules(guide: Content | None) -> bool:
+    """Whether a person has written into a guide."""
+    return guide is not None and bool(without_block(guide.text, MARKDOWN).strip())
 
 
 def _plan_tool_hooks(

@@ -3,6 +3,7 @@
 A check changes nothing; only `accept_clock` does, if it is requested.
 """
 
+import os
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -112,6 +113,13 @@ class _Examination:
                     WARN,
                     f"{self._cwd} is not in a repository: files cannot be locked",
                     "git init",
+                )
+            elif refused := _not_writable(self._repository):
+                self.note(
+                    "repository",
+                    BAD,
+                    f"{refused} cannot be written, so nothing can be locked or committed",
+                    f"give this user write access: chown or chmod {refused}, or leave the sandbox",
                 )
             else:
                 self.note("repository", OK, self._repository.root or self._repository.commondir)
@@ -270,6 +278,13 @@ class _Examination:
         long = waited_ms >= WAIT_MS_LONG
         hint = f"coord log locks {oldest.resources[0]}" if long else ""
         self.note("queue", WARN if long else OK, f"{many}; {longest}", hint)
+
+
+def _not_writable(repository: Repository) -> str:
+    """Return the first folder that coord and git have to write and cannot; empty if they can."""
+    store = f"{repository.commondir}/coord"
+    folders = [repository.root or "", repository.commondir, store if os.path.exists(store) else ""]
+    return next((folder for folder in folders if folder and not os.access(folder, os.W_OK)), "")
 
 
 class _Checking:

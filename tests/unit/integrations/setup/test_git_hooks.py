@@ -9,6 +9,7 @@ import pytest
 
 from coord.core.errors import Busy, Invalid
 from coord.host.repository import find_repository
+from coord.integrations.git.gate.hidden_guides import hidden_guides
 from coord.integrations.setup.changes import Planner
 from coord.integrations.setup.checks import examine_hooks
 from coord.integrations.setup.git_hooks import GitSetup
@@ -248,3 +249,32 @@ def test_tools_are_found(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert repository is not None
     found = plan_repository(repository, {**os.environ, "PATH": f"{tmp_path}/bin"})
     assert found.journal.tools == ("codex", "gemini")
+
+
+def test_rules_of_a_person_are_not_hidden(shop: Path) -> None:
+    """A guide that coord made is ignored by git only while nobody else has written into it."""
+    set_up(shop)
+    assert git(shop, "status", "--porcelain") == ""
+    guide = shop / "CLAUDE.md"
+    guide.write_text(f"# My rules\n\n{guide.read_text()}")
+    repository = find_repository(str(shop))
+    assert repository is not None
+    assert hidden_guides(repository) == ["CLAUDE.md"]
+    plan = planned(shop)
+    assert any("git no longer ignores CLAUDE.md" in note for note in plan.notes)
+    plan.apply()
+    assert git(shop, "status", "--porcelain") == "?? CLAUDE.md"
+    assert hidden_guides(repository) == []
+    assert planned(shop).changes == []
+    take_out(shop)
+    assert guide.read_text() == "# My rules\n"
+
+
+def test_rules_in_one_worktree_are_not_hidden_by_another(shop: Path) -> None:
+    """The exclude file is the same for all worktrees."""
+    set_up(shop)
+    second = shop.parent / "second"
+    git(shop, "worktree", "add", "-q", "--detach", str(second))
+    (second / "AGENTS.md").write_text("# Rules\n")
+    planned(shop).apply()
+    assert "?? AGENTS.md" in git(second, "status", "--porcelain")

@@ -15,6 +15,7 @@ from coord.host.caller import find_caller, find_tenant, shows_agent
 from coord.host.store_location import find_location
 from coord.integrations.git.gate.check import Finding, anonymous, check_commits
 from coord.integrations.git.gate.commits import new_commits, staged, tips
+from coord.integrations.git.gate.hidden_guides import hidden_guides, hidden_text
 from coord.integrations.git.gate.sign import sign_message
 from coord.integrations.git.gate.stubs import PROTECTED, PROTECTED_VARIABLE
 from coord.integrations.git.run import Git
@@ -82,6 +83,10 @@ def _who(connection: Connection, caller: Caller) -> tuple[Caller, bool]:
 
 
 def _pre_commit(gate: Gate) -> int:
+    repository = gate.connection.location.repository
+    hidden = hidden_guides(repository) if repository is not None and repository.root is not None else []
+    if hidden:
+        sys.stderr.write(f"coord: {hidden_text(hidden)}\n")
     return _report(gate, check_commits(gate.connection, gate.caller, [staged(gate.git)]))
 
 

@@ -18,6 +18,7 @@ COMMANDS = (
             Flag("new-store", "create a new store although another one is pinned"),
             Flag("dry-run", "print the changes as a diff without making them", excludes="yes"),
             Flag("yes", "change files without asking"),
+            Flag("diff", "show every line before asking"),
             Flag("shared", "write hooks into files that git tracks", excludes="user"),
             Flag("user", "write hooks into your user settings"),
             Flag("tools", "claude, codex, gemini (default: the installed ones)", "NAMES", "name"),

@@ -29,6 +29,7 @@ class InitArgs(Args, frozen=True):
     new_store: bool
     dry_run: bool
     yes: bool
+    diff: bool
     shared: bool
     user: bool
     tools: str
@@ -58,7 +59,7 @@ def init(options: Options, args: InitArgs) -> Answer | str:
         "repository_id": location.repository_id,
     }
     line = f"The store of this repository is {redact(location.url)}"
-    return _carry_out(plans, fields, line, agreed=args.yes or _agrees(plans, line))
+    return _carry_out(plans, fields, line, agreed=args.yes or _agrees(plans, line, whole=args.diff))
 
 
 class UninstallArgs(Args, frozen=True):
@@ -98,15 +99,23 @@ def _tool() -> str:
     return find_caller(os.environ).tool
 
 
-def _agrees(plans: "list[Plan]", line: str) -> bool:
-    """Show the changes to a person, and ask."""
+def _agrees(plans: "list[Plan]", line: str, *, whole: bool) -> bool:
+    """Show the changes to a person, as a diff if wanted, and ask."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)) or not any(plan.changes for plan in plans):
         return False
     say(line)
-    for row in "".join(plan.diff() for plan in plans).splitlines():
-        say(row)
-    say("Change these files? [y/N]")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    answer = "d" if whole else ""
+    for plan in () if whole else plans:
+        for path, lines in plan.summary():
+            say(f"  {path}: {lines}")
+    while True:
+        if answer in ("d", "diff"):
+            for row in "".join(plan.diff() for plan in plans).splitlines():
+                say(row)
+        say("Change these files? [y/N] (d shows every line)")
+        answer = sys.stdin.readline().strip().lower()
+        if answer not in ("d", "diff"):
+            return answer in ("y", "yes")
 
 
 def _carry_out(plans: "list[Plan]", fields: dict[str, object], line: str, *, agreed: bool) -> Answer:

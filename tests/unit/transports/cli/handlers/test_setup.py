@@ -43,10 +43,14 @@ def test_init_asks_before_it_writes_hooks(coord: Coord, repository: Path) -> Non
 
 @pytest.mark.parametrize(("answer", "made"), [("y\n", True), ("\n", False)])
 def test_a_person_is_shown_and_asked(repository: Path, answer: str, made: bool) -> None:
-    """On a terminal init shows the diff first, and changes files only after a yes."""
+    """On a terminal init shows a line per file first, the diff if asked, and writes only after a yes."""
     terminal = Terminal(*PROGRAM[1:], "init", "--tools", "gemini", cwd=str(repository))
     terminal.wait_for("Change these files? [y/N]")
-    assert "+++" in terminal.shown
+    assert ".gemini/settings.json: new, " in terminal.shown
+    assert ("+++" in terminal.shown, terminal.shown.count("\n") < 20) == (False, True)
+    terminal.type("d\n")
+    terminal.wait_for("+++")
+    terminal.wait_until(lambda shown: shown.count("Change these files?") == 2)
     terminal.type(answer)
     assert terminal.exit_code() == 0
     assert (repository / ".gemini/settings.json").exists() == made

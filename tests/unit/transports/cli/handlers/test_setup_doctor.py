@@ -1,5 +1,6 @@
 """`coord doctor` from end to end: each check in order, with a hint."""
 
+import os
 import subprocess
 import sys
 from contextlib import closing
@@ -149,3 +150,62 @@ def test_the_log_is_shown(coord: Coord, repository: Path) -> None:
     assert (state, "ledger has not read all" in text) == ("warn", True)
     assert hint == "start ledger again, or remove its cursor"
     assert "log entries trimmed" in coord("ann sweep").line
+
+
+def with_program(folder: Path, name: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("#!/bin/sh\n")
+    (folder / name).chmod(0o755)
+
+
+def test_an_agent_installed_after_init_is_noticed(
+    coord: Coord, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no hooks, so nothing stops its edits: the finding names the command that adds them."""
+    tools = tmp_path / "tools"
+    with_program(tools, "coord")
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    coord("ann init --yes --tools gemini")
+    assert not [each for each in coord("ann doctor").answer["checks"] if each["check"] == "claude"]
+    with_program(tools, "claude")
+    state, text, hint = found(coord("ann doctor"), "claude")
+    assert (state, hint) == ("warn", "coord init --tools claude,gemini --yes")
+    assert "has no coord hooks" in text
+
+
+def test_a_program_that_agents_cannot_find_is_noticed(
+    coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guides of agents name `coord`; without it on the PATH they help nobody."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    coord("ann init --yes --tools gemini")
+    state, _, hint = found(coord("ann doctor"), "program")
+    assert (state, "PATH" in hint) == ("warn", True)
+
+
+def test_rules_that_git_ignores_are_noticed(coord: Coord, repository: Path) -> None:
+    """A guide that coord made, and into which a person has written since; --fix shows it to git."""
+    coord("ann init --yes --tools gemini")
+    guide = repository / "GEMINI.md"
+    guide.write_text(guide.read_text() + "\nBe kind.\n")
+    state, text, hint = found(coord("ann doctor"), "guides")
+    assert (state, hint) == ("warn", "coord doctor --fix, then git add GEMINI.md")
+    assert text == "git ignores GEMINI.md for coord, but you have written into it"
+    coord("ann doctor --fix")
+    untracked = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=repository, capture_output=True, text=True, check=True
+    )
+    assert "?? GEMINI.md" in untracked.stdout
+
+
+@pytest.mark.parametrize("name", ["", ".git", ".git/coord"])
+def test_a_folder_that_cannot_be_written_is_noticed(
+    coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A sandbox or a wrong owner: the finding names the folder. Root may write anything, so it is asked."""
+    coord("ann lock a.py")
+    refused = str(repository / name) if name else str(repository)
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != refused and real(path, mode))
+    state, text, _ = found(coord("ann doctor"), "repository")
+    assert (state, text.startswith(f"{refused} cannot be written")) == ("bad", True)
