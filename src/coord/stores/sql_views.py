@@ -85,7 +85,6 @@ RECORD_VIEWS = {
             Column("expires_at", "expires_ms", "time"),
             Column("reason"),
             Column("priority", form="number", default="0"),
-            Column("task"),
             Column("provisional", form="flag"),
         ),
     ),
