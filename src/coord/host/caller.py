@@ -64,8 +64,12 @@ def find_caller(
     *,
     cwd: str = "",
     repository: Repository | None = None,
+    project: str = "",
 ) -> Caller:
-    """Return the caller; an empty session stands for a tool whose registered ancestor must be found."""
+    """Return the caller; an empty session stands for a tool whose registered ancestor must be found.
+
+    `project` is the one that is remembered for the repository.
+    """
     process_ancestors = ancestors()
     tools = _tools(environ)
     session = _given(flags.session, "--session", environ, "COORD_SESSION_ID")
@@ -83,19 +87,21 @@ def find_caller(
         agent=agent,
         role=_given(flags.role, "--role", environ, "COORD_ROLE"),
         user=_user(environ),
-        project=_given(flags.project, "--project", environ, "COORD_PROJECT") or _project(repository),
+        project=_given(flags.project, "--project", environ, "COORD_PROJECT")
+        or project
+        or project_name(repository),
         parent=_given(flags.parent, "--parent", environ, "COORD_PARENT_SESSION"),
         host=os.uname().nodename,
         cwd=cwd.encode("utf-8", "backslashreplace").decode(),  # a folder name may be invalid UTF-8
         tool="+".join(tool.name for tool in tools),
         process=process,
         process_ancestors=tuple(process_ancestors),
-        max_agents=_max_agents(environ),
+        max_agents=max_agents(environ),
         person=person,
     )
 
 
-def _max_agents(environ: Mapping[str, str]) -> int:
+def max_agents(environ: Mapping[str, str]) -> int:
     """Return how many agents MAX_AGENTS allows in a project; 0 if it is not set."""
     given = environ.get("MAX_AGENTS", "")
     if not given:
@@ -193,5 +199,6 @@ def _user(environ: Mapping[str, str]) -> str:
     return made_id(environ.get("USER") or environ.get("LOGNAME") or "", f"uid{os.getuid()}")
 
 
-def _project(repository: Repository | None) -> str:
+def project_name(repository: Repository | None) -> str:
+    """Return the project of a repository that nobody has named: that of its folder."""
     return made_id(repository.name, PROJECT) if repository else PROJECT

@@ -28,6 +28,8 @@ class Pin(msgspec.Struct, frozen=True):
     repository_id: str = ""
     machine: str = ""
     """The id of the only machine that a local store serves."""
+    project: str = ""
+    """The project of this repository, if a plan has named one; else its folder names it."""
 
 
 class _Format(msgspec.Struct, frozen=True):

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from coord.core.errors import Corrupt, Invalid, Unsupported
 from coord.host import presets
 from coord.host.config import configuration_file, read_configuration
@@ -37,6 +39,8 @@ class StoreLocation(NamedTuple):
     """The URLs of tenants with separate stores."""
     host_locks: tuple[str, ...] = presets.HOST_LOCKS
     """The locks that belong to the machine and not to this repository (LCK-64, LCK-65)."""
+    project: str = ""
+    """The project that a plan has named for this repository."""
 
     @property
     def pinned(self) -> bool:
@@ -114,6 +118,15 @@ def move_pin(
     return moved
 
 
+def remember_project(location: StoreLocation, project: str) -> StoreLocation:
+    """Let later commands in this repository use a project unless they name another; "" forgets it."""
+    pin = read_pin(location.folder)
+    if pin is None or location.repository is None or pin.project == project:
+        return location
+    replace_pin(location.folder, msgspec.structs.replace(pin, project=project))
+    return location._replace(project=project)
+
+
 def store_exists(location: StoreLocation) -> bool:
     """Return whether a local store exists, without creating it; a server always counts as existing."""
     if not location.local:
@@ -154,7 +167,9 @@ def _location(folder: str, repository: Repository | None, proposals: Mapping[str
     url = _beside(folder) if pin.url == BESIDE_THE_PIN else pin.url
     _check_machine(pin, url, folder)
     url = _agreed({f"the pin {folder}/coord.id": url, **proposals})
-    return StoreLocation(url, pin.repository_id, repository, pin.store_id, pin.epoch, folder)
+    return StoreLocation(
+        url, pin.repository_id, repository, pin.store_id, pin.epoch, folder, project=pin.project
+    )
 
 
 def _proposal(folder: str, repository: Repository | None, proposals: Mapping[str, str]) -> StoreLocation:
@@ -176,7 +191,8 @@ def _pin(location: StoreLocation) -> Pin:
     beside = _same_store(location.url, _beside(location.folder))
     url = BESIDE_THE_PIN if beside else location.url
     machine = this_machine().machine if location.local else ""
-    return Pin(FORMAT, url, location.store_id, location.epoch, location.repository_id, machine)
+    names = (location.store_id, location.epoch, location.repository_id, machine, location.project)
+    return Pin(FORMAT, url, *names)
 
 
 def _check_machine(pin: Pin, url: str, folder: str) -> None:

@@ -350,7 +350,7 @@ class HookHandler:
     def _new_connection(self, location: StoreLocation, kind: type[AnyConnection]) -> AnyConnection:
         from coord.host.repository import current_folder
 
-        caller = caller_of(self.event, self._environ, location.repository)
+        caller = caller_of(self.event, self._environ, location.repository, location.project)
         timeout = max(0.0, self._open_by - time.monotonic())
         database, location = open_location(location, timeout)
         connection = kind(

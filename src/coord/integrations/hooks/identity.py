@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from coord.core.identity import Caller, Process
 from coord.core.ids import check_id
-from coord.host.caller import PROJECT, find_tenant, made_id
+from coord.host.caller import find_tenant, made_id, max_agents, project_name
 from coord.host.processes import ancestors
 from coord.host.repository import Repository
 from coord.integrations.hooks.events import Event
@@ -14,8 +14,13 @@ SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox"
 """Programs that may run between a tool and its hook."""
 
 
-def caller_of(event: Event, environ: Mapping[str, str], repository: Repository | None) -> Caller:
-    """Return the caller: the session, or a sub-agent as a child session."""
+def caller_of(
+    event: Event, environ: Mapping[str, str], repository: Repository | None, project: str = ""
+) -> Caller:
+    """Return the caller: the session, or a sub-agent as a child session.
+
+    `project` is the one that is remembered for the repository.
+    """
     given = environ.get("COORD_SESSION_ID", "")
     session = check_id("session id", given or event.session)
     process_ancestors = ancestors()
@@ -26,14 +31,14 @@ def caller_of(event: Event, environ: Mapping[str, str], repository: Repository |
         agent=made_id(event.agent_type, event.tool) if event.agent else check_id("valid COORD_AGENT", agent),
         role="" if event.agent else environ.get("COORD_ROLE", ""),
         user=user,
-        project=environ.get("COORD_PROJECT", "")
-        or (made_id(repository.name, PROJECT) if repository else PROJECT),
+        project=environ.get("COORD_PROJECT", "") or project or project_name(repository),
         parent=session if event.agent else environ.get("COORD_PARENT_SESSION", ""),
         host=os.uname().nodename,
         cwd=event.cwd.encode("utf-8", "backslashreplace").decode(),
         tool=event.tool,
         process=tool_process(environ, process_ancestors),
         process_ancestors=tuple(process_ancestors),
+        max_agents=max_agents(environ),
     )
 
 

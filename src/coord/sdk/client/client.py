@@ -47,17 +47,22 @@ def connect(
     timeout = open_timeout_s(environ) if timeout is None else timeout
     repository = find_repository(cwd)
     flags = Flags(session, agent, role, project, parent, pid)
-    caller = find_caller(environ, flags, cwd=cwd, repository=repository)
     log = find_tenant(environ, tenant)
     if url is None:
-        database, location = open_location(find_location(cwd, environ), timeout)
+        location = find_location(cwd, environ)
     else:
-        database = open_store(url, timeout=timeout)
         pinned = find_location(cwd, {}) if repository is not None else user_location(environ)
         location = pinned._replace(url=url, repository_id=pinned.repository_id or _unpinned_id(repository))
-    return Client(
+    caller = find_caller(environ, flags, cwd=cwd, repository=repository, project=location.project)
+    if url is None:
+        database, location = open_location(location, timeout)
+    else:
+        database = open_store(url, timeout=timeout)
+    client = Client(
         database, location, caller, tenant=log, cwd=cwd, environ=environ, clock=clock, timeout=timeout
     )
+    client.project_given = bool(project or environ.get("COORD_PROJECT"))
+    return client
 
 
 def _unpinned_id(repository: Repository | None) -> str:

@@ -25,6 +25,9 @@ from coord.stores.open import OPEN_TIMEOUT_S, retry_unreachable
 class Connection:
     """An open store in the name of one session; base of all client methods."""
 
+    project_given = False
+    """Whether the caller named its project, by flag, argument or environment."""
+
     def __init__(
         self,
         database: Database[Any],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from coord.core.errors import Invalid, NotFound
+from coord.core.errors import ClaimLost, Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, short_repr
 from coord.core.limits import RETRIES_MAX
 from coord.core.sessions.commands import GetSession, Heartbeat
@@ -239,6 +239,22 @@ class TaskCalls(Connection):
         names, number = self._names(task_id), _generation(generation)
         return self._call_as_session(RenewLease(*names, "", number))
 
+    def held_generation(self, task_id: str) -> int:
+        """Return the generation of this session's claim on a task; refuse if it has none."""
+        from coord.core.tasks.types import ClaimState
+
+        claim, session = self.task_state(task_id).claim, self._session_and_agent()[0]
+        if claim is not None and claim.session_id == session:
+            return claim.generation.generation
+        if claim is None:
+            raise ClaimLost(f"{task_id} is not claimed", hint=f"claim it first: coord task claim {task_id}")
+        verb = "is held by" if claim.state is ClaimState.ACTIVE else "was last held by"
+        raise ClaimLost(
+            f"{task_id} {verb} {claim.agent_id or claim.session_id} ({claim.session_id}), "
+            f"not by this session ({session})",
+            hint=f"coord task lineage {task_id} shows who had it",
+        )
+
     def submit_task(
         self,
         task_id: str,
@@ -387,6 +403,21 @@ class TaskCalls(Connection):
     def project(self) -> str:
         """The project of this client's tasks."""
         return check_id("project id", self.caller.project)
+
+    @property
+    def remembered_project(self) -> str:
+        """The project of this client if a plan named it for the repository; else empty."""
+        return self.location.project if self.project == self.location.project else ""
+
+    def use_project(self, project: str, *, remember: bool = False) -> None:
+        """Use another project from now on; with `remember`, later clients in this repository do, too."""
+        self.caller = msgspec.structs.replace(self.caller, project=check_id("project id", project))
+        if remember and self.location.pinned and self.location.repository is not None:
+            from coord.host.caller import project_name
+            from coord.host.store_location import remember_project
+
+            own = project == project_name(self.location.repository)
+            self.location = remember_project(self.location, "" if own else project)
 
     @property
     def strict_ids(self) -> bool:

@@ -17,12 +17,13 @@ class Page(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A listing by its name in JSON, the noun to count, and its table."""
+    """A listing by its name in JSON, the noun to count, its table, and a remark behind the count."""
 
     name: str
     noun: str
     columns: tuple[str, ...]
     rows: Callable[[Sequence[Any]], list[dict[str, Any]]]
+    remark: str = ""
 
 
 def show_pages(listing: Listing, pages: Iterator[Page]) -> output.Answer | int:
@@ -73,4 +74,4 @@ def _next(after: str) -> dict[str, str]:
 
 def _summary(listing: Listing, shown: int, after: str) -> str:
     more = f"; the next ones: --after {after}" if after else ""
-    return f"{output.count(shown, listing.noun)}{more}"
+    return f"{output.count(shown, listing.noun)}{listing.remark}{more}"

@@ -154,7 +154,8 @@ def _assign(command: CommandSpec, given: list[str]) -> dict[str, Any]:
         if not taken and not word.optional:
             raise Invalid(f"{word.spelled} is missing", hint=f"usage: {command.usage}")
         read = [_value(word.name, value, word) for value in taken]
-        values[word.field] = read if word.many else next(iter(read), "")
+        absent = None if word.kind == "number" else ""
+        values[word.field] = read if word.many else next(iter(read), absent)
     if left:
         raise Invalid(f"unexpected argument {short_repr(left[0])}", hint=f"usage: {command.usage}")
     return values

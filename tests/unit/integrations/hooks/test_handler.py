@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from coord.core.errors import Corrupt, Unavailable, Unreachable
+from coord.core.errors import Corrupt, LimitReached, Unavailable, Unreachable
 from coord.integrations.hooks.events import ALLOW
 from coord.integrations.hooks.handler import HookHandler
 from coord.integrations.hooks.tools import claude, codex
@@ -507,3 +507,22 @@ def test_what_the_last_holder_left_is_put_aside_first(scene: HookHarness) -> Non
     scene.commit("src/app.py")
     scene.tell("Stop")
     assert scene.held() == {}, "the call that was refused keeps nothing"
+
+
+def test_an_agent_too_many_is_refused(scene: HookHarness) -> None:
+    """PRB-5, SUP-3: MAX_AGENTS holds for hooks; the sub-agent that is one too many writes nothing."""
+    scene.environ["MAX_AGENTS"] = "1"
+    scene.tell("SessionStart", "one", source="startup")
+    assert not scene.write("a.py", "one").deny
+    with pytest.raises(LimitReached, match=r"has 1 agent and may have 1: claude \(one\)"):
+        scene.write("b.py", "one", agent_id="helper", agent_type="Explore")
+    assert not (scene.root / "b.py").exists()
+
+
+def test_a_hook_uses_the_project_of_the_plan(scene: HookHarness) -> None:
+    """DESIGN §7: an agent that a hook registers belongs to the project that is remembered here."""
+    with scene.client("lead") as client:
+        client.use_project("reverie", remember=True)
+    scene.tell("SessionStart", "one", source="startup")
+    with scene.client("lead") as client:
+        assert (client.project, client.show("one").project) == ("reverie", "reverie")

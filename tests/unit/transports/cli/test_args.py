@@ -27,6 +27,7 @@ def type_of(item: Flag | Argument) -> Any:
     """Return the type that the values of a flag or argument have."""
     kind = TYPES[item.kind]
     if isinstance(item, Argument):
+        kind = kind | None if item.optional and kind is int else kind
         return types.GenericAlias(list, (kind,)) if item.many else kind
     if not item.value:
         return bool

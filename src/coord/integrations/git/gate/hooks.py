@@ -50,7 +50,9 @@ def run_hook(hook: str, arguments: list[str]) -> int:
         raise Corrupt(
             "coord.id is missing, so the gate cannot find its store", hint="run coord init to restore it"
         )
-    caller = find_caller(os.environ, cwd=os.getcwd(), repository=location.repository)
+    caller = find_caller(
+        os.environ, cwd=os.getcwd(), repository=location.repository, project=location.project
+    )
     timeout = open_timeout_s(os.environ)
     database, location = open_location(location, timeout)
     tenant = find_tenant(os.environ)

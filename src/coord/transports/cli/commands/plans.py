@@ -13,7 +13,17 @@ COMMANDS = (
         arguments=(PLAN,),
         flags=(Flag("dry-run", "show the changes without making them"),),
         details="File paths start at the top of the repository. Running tasks continue, and no task is "
-        "removed.",
+        "removed. The project of the plan decides where the tasks go, and later commands in this repository "
+        "use it, unless --project or COORD_PROJECT names another.",
+    ),
+    CommandSpec(
+        "plan init",
+        "write an example plan to start from",
+        handler="coord.transports.cli.handlers.plans:init",
+        examples=("coord plan init", "coord plan init plans/login.yaml"),
+        arguments=(Argument("file", "the file to write (default: plan.yaml)", optional=True),),
+        connects=False,
+        details="Never overwrites a file.",
     ),
     CommandSpec(
         "plan check",

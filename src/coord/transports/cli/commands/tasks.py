@@ -6,7 +6,10 @@ from coord.transports.cli.spec import Argument, CommandSpec, Flag
 STATES = ("pending", "ready", "in_progress", "blocked", "done", "failed", "skipped", "errored")
 ID = Argument("task", "the id of a task", completes="tasks")
 CLAIMED = ID._replace(completes="claimed")
-GENERATION = Argument("generation", "the generation of your claim", kind="number")
+GENERATION = Argument(
+    "generation", "the generation of your claim (default: yours now)", kind="number", optional=True
+)
+RESULT = Flag("result", "a JSON object (-: read standard input)", "JSON", "document", default=None)
 NOTE = Flag("note", "what happened, in one line", "TEXT")
 WHY = Flag("reason", "why, in one line; coord records it", "TEXT")
 LEASE = Flag(
@@ -133,12 +136,23 @@ COMMANDS = (
         "task submit",
         "submit a result; only the current holder can",
         handler="coord.transports.cli.handlers.tasks:submit",
-        examples=('coord task submit A-001-schema 1 --result \'{"branch": "schema"}\'',),
-        arguments=(CLAIMED, GENERATION),
-        flags=(
-            Flag("result", "a JSON object (-: read standard input)", "JSON", "document", default=None),
-            COMMAND_ID,
+        examples=(
+            'coord task submit A-001-schema 1 --result \'{"branch": "schema"}\'',
+            "coord task submit A-001-schema",
         ),
+        arguments=(CLAIMED, GENERATION),
+        flags=(RESULT, COMMAND_ID),
+        details="Without a generation, coord looks up the claim of this session first. A script states the "
+        "generation that it was granted: then a claim that was lost and taken again is not mistaken for it.",
+    ),
+    CommandSpec(
+        "task done",
+        "finish the task that this session holds",
+        handler="coord.transports.cli.handlers.tasks:done",
+        examples=("coord task done A-001-schema",),
+        arguments=(CLAIMED,),
+        flags=(RESULT,),
+        details="The same as task submit without a generation.",
     ),
     CommandSpec(
         "task fail",
@@ -194,7 +208,7 @@ COMMANDS = (
     CommandSpec(
         "task show",
         "show a task with its claim and its result",
-        handler="coord.transports.cli.handlers.tasks:show",
+        handler="coord.transports.cli.handlers.task_history:show",
         examples=("coord task show A-001-schema",),
         arguments=(ID,),
     ),
@@ -210,14 +224,14 @@ COMMANDS = (
     CommandSpec(
         "task history",
         "list the ended claims of a task",
-        handler="coord.transports.cli.handlers.tasks:history",
+        handler="coord.transports.cli.handlers.task_history:history",
         examples=("coord task history A-001-schema",),
         arguments=(ID,),
     ),
     CommandSpec(
         "task lineage",
         "show all claims and refusals of a task",
-        handler="coord.transports.cli.handlers.tasks:lineage",
+        handler="coord.transports.cli.handlers.task_history:lineage",
         examples=("coord task lineage A-001-schema",),
         arguments=(ID,),
     ),

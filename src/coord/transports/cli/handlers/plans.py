@@ -1,10 +1,11 @@
 """Load, check and show plans."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coord.core.errors import Invalid
+from coord.core.errors import Invalid, Refused
 from coord.core.plans.commands import AddTasksReply, NewTask, TaskInfo
 from coord.core.plans.plan import track_title
 from coord.core.tasks.types import TaskStatus
@@ -12,14 +13,16 @@ from coord.sdk.client.client import Client
 from coord.sdk.plans.check import Changes, PlanCheck, check_plan, difference
 from coord.sdk.plans.file import Plan, read_plan
 from coord.transports import exit_codes
-from coord.transports.cli.args import Args
-from coord.transports.cli.handlers.tasks import warning
+from coord.transports.cli.args import Args, Options
+from coord.transports.cli.handlers.tasks import in_project, warning
 from coord.transports.cli.output import Answer, count, fields_of, has_colours, is_terminal, width
 from coord.transports.cli.plan_view import drawing as plan_drawing
 from coord.transports.cli.plan_view import text as plan_text
 
 COLUMNS = ("track", "task_id", "state", "agent", "depends_on", "description")
 NAMED_MAX = 5
+PLAN_FILE = "plan.yaml"
+EXAMPLE_PROJECT = "shop"
 DIFFERENCE = ("change", "task_id", "field", "before", "after")
 
 
@@ -38,10 +41,13 @@ def load(client: Client, args: LoadArgs) -> Answer:
     located = [client.located(task, from_root=True) for task in checked.tasks]
     changes = difference(located, stored)
     reply = _compared(located, stored, changes) if args.dry_run else _loaded(client, plan, checked)
+    if plan.project and not client.project_given and not args.dry_run:
+        client.use_project(plan.project, remember=True)
     in_plan = {task.task_id for task in located}
     others = [task.task_id for task in stored if task.task_id not in in_plan]
     changed = {name: list(changes.get(name, {})) for name in reply.changed}
     fields = {
+        "project": client.project,
         "added": reply.added,
         "changed": changed,
         "changes": [each for each in _rows(reply, changes, []) if each["change"] == "changed"],
@@ -55,6 +61,7 @@ def load(client: Client, args: LoadArgs) -> Answer:
     line = f"{added}, {len(changed)} changed{f' ({listed})' if listed else ''}"
     line += f", {len(reply.same)} unchanged{warning(reply)}"
     line += f"; kept although not in the plan: {_few(others)}" if others else ""
+    line += in_project(client)
     return Answer(fields, line, _rows(reply, changes, others), DIFFERENCE)
 
 
@@ -86,6 +93,40 @@ def _rows(reply: AddTasksReply, changes: Changes, others: Sequence[str]) -> list
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     return ", ".join(names[:NAMED_MAX]) + more
+
+
+class InitArgs(Args, frozen=True):
+    """The arguments of `coord plan init`."""
+
+    file: str
+
+
+def init(_options: Options, args: InitArgs) -> Answer:
+    """Write a commented example plan for this repository; never overwrite a file."""
+    from importlib.resources import files
+
+    from coord.host.caller import project_name
+    from coord.host.repository import find_repository
+
+    path = args.file or PLAN_FILE
+    if path.endswith(".json"):
+        raise Invalid(
+            "the example is YAML, which has comments", hint=f"for example coord plan init {PLAN_FILE}"
+        )
+    text = files("coord").joinpath("examples", PLAN_FILE).read_text(encoding="utf-8")
+    project = project_name(find_repository(os.getcwd()))
+    text = text.replace(f"\nproject: {EXAMPLE_PROJECT}\n", f"\nproject: {project}\n")
+    text = text.replace(f" {PLAN_FILE}`", f" {path}`")
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise Refused(f"{path} exists", hint="name another file: coord plan init FILE") from error
+    except OSError as error:
+        raise Invalid(f"{path} cannot be written: {error.strerror}", hint="name another file") from error
+    line = f"Wrote {path}; edit it, then run coord plan check {path} and coord plan load {path}"
+    return Answer({"file": path}, line)
 
 
 class CheckArgs(Args, frozen=True):
@@ -129,6 +170,7 @@ def show(client: Client, args: ShowArgs) -> Answer | str:
     tracks = progress(found)
     done = sum(task.state in ("done", "skipped") for task in found)
     line = f"{done} of {count(len(found), 'task')} done" if found else "No tasks"
+    line += in_project(client)
     fields = {"tracks": tracks, "tasks": fields_of(found)}
     if args.table:
         return Answer(fields, line, _table(tracks, found), COLUMNS)
@@ -169,11 +211,8 @@ def progress(tasks: Sequence[TaskInfo]) -> list[dict[str, Any]]:
 
 def _read(client: Client, path: str) -> tuple[Plan, PlanCheck, list[TaskInfo]]:
     plan = read_plan(path)
-    if plan.project and plan.project != client.project:
-        raise Invalid(
-            f"the plan belongs to project {plan.project}, not {client.project}",
-            hint=f"pass --project {plan.project}",
-        )
+    if plan.project and not client.project_given:
+        client.use_project(plan.project)
     stored = client.task_list()
     return plan, check_plan(plan, stored, strict=client.strict_ids), stored
 

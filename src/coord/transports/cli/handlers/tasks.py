@@ -9,29 +9,17 @@ from coord.core.errors import Invalid, NotFound
 from coord.core.ids import part_ids
 from coord.core.locks.commands import LockInfo
 from coord.core.plans.commands import AddTasksReply, NextTask, Runnable, TaskInfo
-from coord.core.tasks.types import ClaimHistory, ClaimReason, TaskClaim, TaskRefusal, TaskResult, TaskStatus
+from coord.core.tasks.types import ClaimReason, TaskClaim, TaskStatus
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
 from coord.transports.cli.listing import Listing, Page, show_pages
-from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, safe_json, timestamp
+from coord.transports.cli.output import Answer, fields_of, form, is_terminal, safe_json, timestamp
 from coord.transports.cli.waiting.line import showing_wait
 
 COLUMNS = ("task_id", "state", "track", "priority", "agent", "depends_on", "description")
-HISTORY = ("generation", "session_id", "agent_id", "acquired_at", "released_at", "release_reason", "note")
 CLAIMS = ("task_id", "generation", "session_id", "expires_at")
-LINEAGE = (
-    "generation",
-    "session_id",
-    "agent_id",
-    "user_id",
-    "acquired_at",
-    "released_at",
-    "outcome",
-    "reason",
-    "times",
-)
 WATCH_S = 60.0
 """The longest single wait for new events."""
 FINISHED = (TaskStatus.DONE, TaskStatus.SKIPPED, TaskStatus.FAILED, TaskStatus.ERRORED)
@@ -58,9 +46,14 @@ class TaskArgs(Args, frozen=True):
 
 
 class ClaimedTaskArgs(TaskArgs, frozen=True):
-    """A task and the generation of its claim."""
+    """A task and the generation of its claim; None stands for the claim of this session."""
 
-    generation: int
+    generation: int | None
+
+
+def generation_of(client: Client, args: ClaimedTaskArgs) -> int:
+    """Return the generation that the user states, or that of this session's claim."""
+    return client.held_generation(args.task) if args.generation is None else args.generation
 
 
 class ChooseArgs(Args, frozen=True):
@@ -292,11 +285,12 @@ def split(client: Client, args: SplitArgs) -> Answer:
 
 def renew(client: Client, args: ClaimedTaskArgs) -> Answer:
     """Renew a claim."""
-    reply = client.renew_task(args.task, args.generation)
+    reply = client.renew_task(args.task, generation_of(client, args))
     if not reply.success:
         return _refused(
             reply.reason.value, {}, reply.detail, "the claim is lost; stop, and run coord task next"
         )
+
     from coord.transports.cli.table import ago
 
     expires_at = timestamp(reply.new_expiry_ms)
@@ -312,7 +306,8 @@ class SubmitArgs(ClaimedTaskArgs, frozen=True):
 
 def submit(client: Client, args: SubmitArgs) -> Answer:
     """Submit a result."""
-    reply = client.submit_task(args.task, args.generation, args.result, command_id=args.command_id)
+    number = generation_of(client, args)
+    reply = client.submit_task(args.task, number, args.result, command_id=args.command_id)
     fields = {
         "accepted": reply.accepted,
         "work_product_ref": reply.work_product_ref,
@@ -326,6 +321,17 @@ def submit(client: Client, args: SubmitArgs) -> Answer:
     return Answer(fields, f"{args.task} is done ✓ {reply.work_product_ref}")
 
 
+class DoneArgs(TaskArgs, frozen=True):
+    """The arguments of `coord task done`."""
+
+    result: Any
+
+
+def done(client: Client, args: DoneArgs) -> Answer:
+    """Finish the task that this session holds."""
+    return submit(client, SubmitArgs(task=args.task, generation=None, result=args.result, command_id=""))
+
+
 class FailArgs(ClaimedTaskArgs, frozen=True):
     """The arguments of `coord task fail`."""
 
@@ -335,7 +341,7 @@ class FailArgs(ClaimedTaskArgs, frozen=True):
 
 def fail(client: Client, args: FailArgs) -> Answer:
     """Report a failure."""
-    number = args.generation
+    number = generation_of(client, args)
     reply = client.fail_task(args.task, number, note=args.note, final=args.final)
     return _released(client, args.task, reply)
 
@@ -349,7 +355,7 @@ class ReleaseArgs(ClaimedTaskArgs, frozen=True):
 
 def release(client: Client, args: ReleaseArgs) -> Answer:
     """Release a claim."""
-    number = args.generation
+    number = generation_of(client, args)
     reply = client.release_task(args.task, number, note=args.note, limited_s=args.limited_s)
     return _released(client, args.task, reply)
 
@@ -394,103 +400,6 @@ def retry(client: Client, args: TaskArgs) -> Answer:
     return _shown(client.retry_task(args.task))
 
 
-def show(client: Client, args: TaskArgs) -> Answer:
-    """Show a task."""
-    state = client.task_state(args.task)
-    try:
-        task: TaskInfo | None = client.show_task(args.task)
-    except NotFound:
-        if not state.generation:
-            raise
-        task = None  # it was claimed without being added
-    fields = {
-        "task": fields_of(task) if task is not None else {"task_id": args.task, "state": state.state.value},
-        "claim": claim_fields(state.claim) if state.claim is not None else None,
-        "result": fields_of(state.result),
-        "rejected": fields_of(state.rejected),
-        "refused": fields_of(state.refused),
-    }
-    rows = [{"field": name, "value": value} for name, value in fields["task"].items()]
-    line = f"{args.task} is {state_of(task) if task is not None else state.state.value}"
-    return Answer(fields, line, rows, ("field", "value"))
-
-
-def history(client: Client, args: TaskArgs) -> Answer:
-    """List the ended claims of a task."""
-    found = fields_of(client.task_history(args.task))
-    return Answer({"history": found}, f"{args.task}: {count(len(found), 'ended claim')}", found, HISTORY)
-
-
-def lineage(client: Client, args: TaskArgs) -> Answer:
-    """Show all claims and refusals of a task."""
-    state = client.task_state(args.task)
-    ended = client.task_history(args.task)
-    rows = [_generation_row(each) for each in ended]
-    if state.claim is not None and state.generation not in [each.generation for each in ended]:
-        rows.append(_claim_row(state.claim))
-    rejected = [_rejected_row(each) for each in state.rejected]
-    refused = [_refused_row(each) for each in state.refused]
-    fields = {
-        "task_id": args.task,
-        "state": state.state.value,
-        "generations": rows,
-        "rejected": rejected,
-        "refused": refused,
-    }
-    line = (
-        f"{args.task} is {state.state.value}: {count(len(rows), 'generation')},"
-        f" {len(rejected)} rejected{f', {len(refused)} refused' if refused else ''}"
-    )
-    return Answer(fields, line, [*rows, *rejected, *refused], LINEAGE)
-
-
-def _generation_row(entry: ClaimHistory) -> dict[str, Any]:
-    return {
-        "generation": entry.generation,
-        "session_id": entry.session_id,
-        "agent_id": entry.agent_id,
-        "user_id": entry.user_id,
-        "acquired_at": timestamp(entry.acquired_ms),
-        "released_at": timestamp(entry.released_ms),
-        "outcome": "ACCEPTED" if entry.result_accepted else entry.release_reason.value,
-        "work_product_ref": entry.work_product_ref,
-        "reason": entry.note,
-    }
-
-
-def _claim_row(claim: TaskClaim) -> dict[str, Any]:
-    shown = claim_fields(claim)
-    row = {name: shown[name] for name in ("generation", "session_id", "agent_id")}
-    return {**row, "acquired_at": shown["claimed_at"], "released_at": None, "outcome": shown["state"]}
-
-
-def _rejected_row(result: TaskResult) -> dict[str, Any]:
-    return {
-        "generation": result.generation,
-        "session_id": result.session_id,
-        "agent_id": result.agent_id,
-        "user_id": result.user_id,
-        "submitted_at": timestamp(result.submitted_ms),
-        "outcome": "REJECTED",
-        "reason": result.rejection_reason.value if result.rejection_reason else "",
-        "times": result.times,
-    }
-
-
-def _refused_row(refusal: TaskRefusal) -> dict[str, Any]:
-    return {
-        "generation": refusal.generation,
-        "session_id": refusal.session_id,
-        "agent_id": refusal.agent_id,
-        "user_id": refusal.user_id,
-        "refused_at": timestamp(refusal.refused_ms),
-        "operation": refusal.operation.value,
-        "outcome": "REFUSED",
-        "reason": refusal.reason,
-        "times": refusal.times,
-    }
-
-
 class ListArgs(Args, frozen=True):
     """The arguments of `coord task list`."""
 
@@ -506,8 +415,13 @@ def list_(client: Client, args: ListArgs) -> Answer | int:
     pages = client.task_pages(
         state=args.state, track=args.track, type=args.type, after=args.after, limit=args.limit
     )
-    listing = Listing("tasks", "task", COLUMNS, rows_of)
+    listing = Listing("tasks", "task", COLUMNS, rows_of, in_project(client))
     return show_pages(listing, (Page(page.tasks, page.after) for page in pages))
+
+
+def in_project(client: Client) -> str:
+    """Return the project as a remark, if a plan named it and it is not the repository's name."""
+    return f" in project {client.remembered_project}" if client.remembered_project else ""
 
 
 def watch(options: Options, args: TaskArgs) -> Answer | int:
@@ -521,6 +435,8 @@ def watch(options: Options, args: TaskArgs) -> Answer | int:
         log.load(())
         after = log.seen.offset  # read before the task, so that no event is missed
         if args.task and client.task_state(args.task).state in FINISHED:
+            from coord.transports.cli.handlers.task_history import show
+
             return show(client, args)
         for logged_events in follow(client, event_filter(client, op="task"), after, WATCH_S):
             news = [each for each in logged_events if _concerns(each.details, client.project, args.task)]

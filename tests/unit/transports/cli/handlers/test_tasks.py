@@ -266,8 +266,6 @@ def test_a_plan_with_problems_is_not_loaded(coord: Coord, plan: Path) -> None:
         ]
     assert coord("ann task list").answer["tasks"] == []
     assert coord("ann plan check nothing.yaml").code == 2
-    plan.write_text("project: other\n")
-    assert coord("ann plan load plan.yaml").answer["error"]["hint"] == "pass --project other"
 
 
 def test_check_warns_of_shared_files(coord: Coord, plan: Path) -> None:
@@ -321,5 +319,100 @@ def test_a_noun_and_a_verb_are_one_command(capfd) -> None:
     assert main(["plan", "--help"]) == 0
     assert "plan load" in capfd.readouterr().out
     assert candidates(["pl"], lambda _: []) == ["plan"]
-    assert candidates(["plan", ""], lambda _: []) == ["load", "check", "show"]
+    assert candidates(["plan", ""], lambda _: []) == ["load", "init", "check", "show"]
     assert candidates(["task", "submit", "A"], lambda _: ["A-001-x", "B-001-y"]) == ["A-001-x"]
+
+
+REVERIE = "project: reverie\ntasks:\n  - {id: T1}\n  - {id: T2}\n"
+
+
+def test_the_project_of_a_plan_is_remembered(coord: Coord, repository: Path) -> None:
+    """DESIGN §7: a plan decides where its tasks go, and later commands here find them, in every worktree."""
+    (repository / "plan.yaml").write_text(REVERIE)
+    dry = coord("ann plan load plan.yaml --dry-run")
+    assert (dry.code, dry.answer["project"]) == (0, "reverie")
+    assert coord("ann task list").line == "0 tasks", "a dry run changes nothing"
+    code, answer, line = coord("ann plan load plan.yaml")
+    assert (code, answer["project"], answer["added"]) == (0, "reverie", ["T1", "T2"])
+    assert line.endswith("in project reverie")
+    assert coord("ann task list").line == "2 tasks in project reverie"
+    assert coord("bob task next").answer["task"]["task_id"] == "T1"
+    assert not [path.name for path in repository.iterdir() if path.name not in (".git", "plan.yaml")]
+    assert coord("ann task list --project shop").answer["tasks"] == []
+
+
+def test_a_project_that_is_named_wins_over_the_plan(
+    coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DESIGN §7: --project and COORD_PROJECT decide, and nothing is remembered."""
+    (repository / "plan.yaml").write_text(REVERIE)
+    assert coord("ann plan load plan.yaml --project mine").answer["project"] == "mine"
+    monkeypatch.setenv("COORD_PROJECT", "yours")
+    assert coord("ann plan load plan.yaml").answer["project"] == "yours"
+    monkeypatch.delenv("COORD_PROJECT")
+    assert coord("ann task list").line == "0 tasks"
+    assert len(coord("ann task list --project mine").answer["tasks"]) == 2
+
+
+def test_the_name_of_the_repository_ends_a_remembered_project(coord: Coord, repository: Path) -> None:
+    """DESIGN §7: the last plan that names a project decides."""
+    (repository / "plan.yaml").write_text(REVERIE)
+    coord("ann plan load plan.yaml")
+    (repository / "plan.yaml").write_text(REVERIE.replace("reverie", "shop"))
+    assert coord("ann plan load plan.yaml").answer["project"] == "shop"
+    assert coord("ann task list").line == "2 tasks"
+
+
+def test_a_plan_to_start_from(coord: Coord, repository: Path) -> None:
+    """`plan init` writes a plan that loads, for this repository, and overwrites nothing."""
+    code, answer, line = coord("ann plan init")
+    assert (code, answer["file"]) == (0, "plan.yaml")
+    assert "coord plan load plan.yaml" in line
+    text = (repository / "plan.yaml").read_text()
+    assert "\nproject: shop\n" in text
+    assert text.count("#") > 3
+    assert coord("ann plan load plan.yaml").code == 0
+    (repository / "plan.yaml").write_text("mine")
+    code, answer, _ = coord("ann plan init")
+    assert (code, answer["error"]["code"]) == (1, "refused")
+    assert (repository / "plan.yaml").read_text() == "mine"
+    assert coord("ann plan init plans/other.yaml").code == 0
+    assert coord("ann plan init plan.json").code == 2
+
+
+def test_a_task_is_submitted_without_its_generation(coord: Coord) -> None:
+    """`task submit TASK` and `task done TASK` finish what this session holds, and nothing else."""
+    for name in ("a", "b", "c"):
+        coord(f"ann task add {name}")
+    code, answer, _ = coord("ann task submit a")
+    assert (code, answer["error"]["code"]) == (1, "claim_lost")
+    assert "a is not claimed" in answer["error"]["message"]
+    coord("ann task claim a")
+    code, answer, _ = coord("bob task done a")
+    assert (code, answer["error"]["code"]) == (1, "claim_lost")
+    assert "a is held by ann (s-ann), not by this session (s-bob)" in answer["error"]["message"]
+    assert coord("ann task submit a --result", '{"n": 1}').code == 0
+    coord("ann task claim b")
+    assert coord("ann task done b").line.startswith("b is done ✓")
+    coord("ann task claim c")
+    coord("bob task claim c --force --reason needed")
+    code, answer, _ = coord("ann task done c")
+    assert (code, "c is held by bob (s-bob)" in answer["error"]["message"]) == (1, True)
+    assert coord("bob task renew c").code == 0
+    assert coord("bob task release c").code == 0
+    assert coord("ann task done c").answer["error"]["message"].startswith("c was last held by bob")
+
+
+def test_a_person_sees_the_result_and_its_author(coord: Coord) -> None:
+    """Found by using it: `task show` of a done task shows its result, who made it, and each generation."""
+    coord("ann task add a")
+    coord("bob task claim a")
+    coord("bob task release a")
+    coord("ann task claim a")
+    coord("ann task submit a --result", '{"branch": "login"}')
+    terminal = Terminal(
+        "-m", "coord.transports.cli.main", "--session", "s-ann", "-o", "wide", "task", "show", "a"
+    )
+    assert terminal.exit_code() == 0
+    for words in ("1 bob voluntary; 2 ann accepted", "ann (s-ann), generation 2", "branch=login"):
+        assert words in terminal.shown
