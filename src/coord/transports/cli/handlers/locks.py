@@ -9,7 +9,6 @@ from coord.core.locks.commands import LockInfo, LockReply, Outcome, ReleaseReply
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
-from coord.transports.cli.listing import Listing, Page, show_pages
 from coord.transports.cli.output import Answer, fields_of, form, is_terminal, say
 
 HOLDERS_MAX = 100
@@ -206,6 +205,8 @@ class LocksArgs(Args, frozen=True):
 
 def locks(client: Client, args: LocksArgs) -> Answer | int:
     """List the locks."""
+    from coord.transports.cli.listing import Listing, Page, show_pages  # other commands do not need it
+
     listing = Listing("locks", "lock", (*COLUMNS[:-1], "waiters", *COLUMNS[-1:]), _rows_with_waiters)
     pages = client.lock_pages(args.owner, after=args.after, limit=args.limit)
     return show_pages(listing, (Page(page.locks, page.after) for page in pages))

@@ -14,7 +14,6 @@ from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
-from coord.transports.cli.listing import Listing, Page, show_pages
 from coord.transports.cli.output import Answer, fields_of, form, is_terminal, safe_json, timestamp
 from coord.transports.cli.waiting.line import showing_wait
 
@@ -412,6 +411,8 @@ class ListArgs(Args, frozen=True):
 
 def list_(client: Client, args: ListArgs) -> Answer | int:
     """List the tasks of this project."""
+    from coord.transports.cli.listing import Listing, Page, show_pages  # other commands do not need it
+
     pages = client.task_pages(
         state=args.state, track=args.track, type=args.type, after=args.after, limit=args.limit
     )
