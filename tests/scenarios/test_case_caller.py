@@ -2,7 +2,7 @@
 
 import pytest
 
-from coord.core.errors import CoordError, Dead, Impostor, Invalid, NotFound
+from coord.core.errors import CoordError, Dead, Impostor, Invalid, NotFound, Refused
 from coord.core.identity import Caller
 from coord.core.locks.commands import Outcome
 from coord.core.sessions.schema import Liveness
@@ -247,13 +247,13 @@ def test_clear_keeps_the_family_together(harness: StoreHarness) -> None:
 
 
 def test_clear_from_another_process_is_refused(harness: StoreHarness) -> None:
-    """Only from its own process can a session be replaced; nothing moves."""
+    """While a session may be alive, it is replaced only from its own process; nothing moves."""
     old = harness.actor("old", process=harness.process(10))
     old.take("file:a.py")
     before = harness.head
-    with pytest.raises(Invalid, match="another process") as caught:
+    with pytest.raises(Refused, match="another process") as caught:
         harness.actor("thief", process=harness.process(20)).register(replaces="old")
-    assert caught.value.hint
+    assert "--force --reason" in caught.value.hint
     assert harness.head == before
     assert harness.holders() == {"file:a.py": "old"}
     with pytest.raises(NotFound):

@@ -162,7 +162,7 @@ def test_memory_goes_on_through_a_replacement(harness: ClientHarness) -> None:
     old.submit_task("first", 1)
     take(old, "second")
     new = harness.client("new", project="shop")
-    new.register(replaces="old")
+    new.register(replaces="old", force=True, reason="its terminal is gone")
     found = new.session_memory()
     assert found.completed_tasks == ["first"]
     assert [claim.task_id for claim in found.active_claims] == ["second"]

@@ -194,7 +194,7 @@ def test_a_broadcast_that_nobody_read_in_time_comes_back(office: Office) -> None
 def test_a_broadcast_to_a_session_that_is_replaced_reaches_its_successor(office: Office) -> None:
     """A `/clear` takes over what waits, broadcasts included."""
     _broadcast(office)
-    office.call(Register(caller=Caller("bob-2"), replaces="bob"))
+    office.call(Register(caller=Caller("bob-2"), replaces="bob", force=True, reason="a new terminal"))
     assert office.subjects("bob-2") == ["lunch"]
 
 

@@ -51,6 +51,7 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     parent: str = ""
     host: str = ""
     cwd: str = ""
+    repository: str = ""
     tool: str = ""
     process: Process | None = None
     process_ancestors: tuple[Process, ...] = ()

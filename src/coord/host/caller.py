@@ -93,6 +93,7 @@ def find_caller(
         parent=_given(flags.parent, "--parent", environ, "COORD_PARENT_SESSION"),
         host=os.uname().nodename,
         cwd=cwd.encode("utf-8", "backslashreplace").decode(),  # a folder name may be invalid UTF-8
+        repository=repository.folder if repository else "",
         tool="+".join(tool.name for tool in tools),
         process=process,
         process_ancestors=tuple(process_ancestors),

@@ -28,6 +28,11 @@ class Repository(msgspec.Struct, frozen=True):
         return False
 
     @property
+    def folder(self) -> str:
+        """The folder of the repository, the same in every worktree, as valid text."""
+        return self.commondir.removesuffix("/.git").encode("utf-8", "backslashreplace").decode()
+
+    @property
     def name(self) -> str:
         """The name of the repository's folder, the same in every worktree."""
         folder, last = os.path.split(self.commondir)

@@ -1,4 +1,4 @@
-"""Mutants of sessions: identity, parents, takeover."""
+"""Mutants of sessions: identity, parents, takeover, state, and the end of a lead."""
 
 from tests.mutation.mutant import Mutant
 
@@ -72,5 +72,96 @@ MUTANTS = [
         "hung_beat_ms=session.beat_ms",
         "hung_beat_ms=0",
         ("tests/unit/core/lifecycle/test_hung.py",),
+    ),
+    Mutant(
+        "a lead leaves its sub-agents behind",
+        "coord.core.lifecycle.end:deregister",
+        "end_children(tx, session, now, heir)",
+        "EndedChildren([], [])",
+        ("tests/unit/core/lifecycle/test_end.py::test_ending_a_lead_ends_its_children",),
+    ),
+    Mutant(
+        "only the first generation ends with its lead",
+        "coord.core.lifecycle.end:end_children",
+        "waiting += children.get(child.session_id, ())",
+        "pass",
+        ("tests/unit/core/lifecycle/test_end.py::test_ending_a_lead_ends_its_children",),
+    ),
+    Mutant(
+        "a dead lead leaves its sub-agents behind",
+        "coord.core.lifecycle.end:declare_dead",
+        "_leave_to_sweep(tx, child, session.session_id, now)",
+        "pass",
+        ("tests/unit/core/lifecycle/test_end.py::test_a_child_that_finds_its_lead_dead",),
+    ),
+    Mutant(
+        "the sweep forgets sub-agents that had no room in the commit",
+        "coord.core.lifecycle.end:_look_at_silent_session",
+        "return finish_termination(tx, session, now)",
+        "return []",
+        ("tests/unit/core/lifecycle/test_end.py::test_a_large_family_is_ended_in_steps",),
+    ),
+    Mutant(
+        "a terminated session continues",
+        "coord.core.sessions.identify:ensure_session",
+        "session is not None and session.terminated_by",
+        "False",
+        ("tests/unit/core/lifecycle/test_end.py::test_a_terminated_session_is_told_who_ended_it",),
+    ),
+    Mutant(
+        "unfinished work of a terminated session counts as released",
+        "coord.core.lifecycle.end:_terminate",
+        "EndReason.PARENT_ENDED",
+        "EndReason.SESSION_ENDED",
+        ("tests/unit/core/lifecycle/test_end.py::test_ending_a_lead_ends_its_children",),
+    ),
+    Mutant(
+        "anybody replaces a session that may be alive",
+        "coord.core.lifecycle.register:register",
+        "not gone and not command.force",
+        "False",
+        ("tests/unit/core/lifecycle/test_register.py::test_nobody_replaces_a_session_that_may_be_alive",),
+    ),
+    Mutant(
+        "a session that named no process is taken for gone",
+        "coord.core.lifecycle.register:proof_of_end",
+        "silent_ms >= thresholds_of(tx).stale_ms",
+        "True",
+        ("tests/unit/core/lifecycle/test_register.py::test_nobody_replaces_a_session_that_may_be_alive",),
+    ),
+    Mutant(
+        "an unknown process counts as dead",
+        "coord.core.lifecycle.register:proof_of_end",
+        "evidence.life is ProcessState.DEAD",
+        "evidence.life is not ProcessState.ALIVE",
+        ("tests/unit/core/lifecycle/test_register.py::test_nobody_replaces_a_session_that_may_be_alive",),
+    ),
+    Mutant(
+        "a takeover by force needs no reason",
+        "coord.core.lifecycle.register:_end_by_force",
+        "if not reason:",
+        "if False:",
+        ("tests/unit/core/lifecycle/test_register.py::test_a_takeover_by_force_is_recorded_and_told",),
+    ),
+    Mutant(
+        "a session that waits seems to work",
+        "coord.core.sessions.state:session_state",
+        "if waits:",
+        "if waits and not claimed_ms:",
+        ("tests/unit/core/sessions/test_state.py::test_precedence",),
+    ),
+    Mutant(
+        "a proof of death counts less than a report",
+        "coord.core.sessions.state:session_state",
+        "life is Liveness.DEAD",
+        "False",
+        ("tests/unit/core/sessions/test_state.py::test_precedence",),
+    ),
+    Mutant(
+        "a session that reports its end keeps its locks",
+        "coord.core.lifecycle.update:update_session",
+        "command.status is not None and is_terminal(changed.state)",
+        "False",
+        ("tests/unit/core/lifecycle/test_update.py::test_the_end_that_a_session_reports_frees_what_it_has",),
     ),
 ]

@@ -302,12 +302,16 @@ class NaiveLocks(Books):
         self.end_session(session, "left")
         for hold in holds:
             self.end(hold, "session_ended")
+        self.terminate_children(session)
         self.serve()
         return {"released": {hold.resource for hold in holds}}
 
     def register(self, command: Register) -> Answer:
         caller = command.caller
-        seat = self.seats.pop(caller.session, None)
+        seat = self.seats.get(caller.session)
+        if seat is not None and seat.doomed:
+            self.terminate(caller.session)
+        self.seats.pop(caller.session, None)
         if seat is not None and seat.state == "dead":
             for hold in [hold for hold in self.holds if hold.owner == caller.session]:
                 self.end(hold, "owner_dead")

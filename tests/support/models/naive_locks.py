@@ -56,6 +56,8 @@ class Seat:
     look: int
     state: str = "here"
     children: bool = False
+    doomed: bool = False
+    """Whether its lead has ended, and a sweep has yet to end it."""
 
 
 @dataclass(eq=False)
@@ -195,11 +197,14 @@ class Books:
 
     def ensure_session(self, caller: Any) -> str:
         seat = self.seats.get(caller.session)
-        if seat is not None and seat.state == "dead":
+        if seat is not None and (seat.doomed or seat.state in {"dead", "terminated"}):
             raise Refusal("dead")
         pid = caller.process.pid if caller.process else 0
         if seat is None or seat.state == "left":
-            self.seats[caller.session] = Seat(pid, caller.parent, self.now, self.now + 120_000)
+            children = seat is not None and seat.children
+            self.seats[caller.session] = Seat(
+                pid, caller.parent, self.now, self.now + 120_000, children=children
+            )
             self.mark_parent(caller.parent)
         elif self.now - seat.beat >= 15_000 or pid != seat.pid:
             seat.pid, seat.beat, seat.look = pid, self.now, self.now + 120_000
@@ -210,21 +215,47 @@ class Books:
         seat = self.seats.get(session)
         if seat is not None and not seat.children:
             seat.children = True
-            seat.look = seat.beat + 120_000 if seat.state == "here" else seat.look
+            here = seat.beat if seat.doomed else seat.beat + 120_000
+            seat.look = here if seat.state == "here" else seat.look
 
     def end_session(self, session: str, state: str) -> None:
         seat = self.seats[session]
-        seat.state, seat.look = state, self.now + 24 * 3_600_000
+        seat.state, seat.look, seat.doomed = state, self.now + 24 * 3_600_000, False
         for request in [request for request in self.requests if request.session == session]:
             if request.state == "waiting":
                 self.drop(request)
 
     def declare_dead(self, session: str) -> None:
+        """End a dead session; a sweep ends its children."""
         if self.life(session) != "gone":
-            self.end_session(session, "dead")
-            for hold in [hold for hold in self.holds if hold.owner == session]:
-                if hold.expiry != "steal_only":
-                    self.end(hold, "owner_dead")
+            self.end_dead(session)
+            for child in self.children(session):
+                self.seats[child].doomed, self.seats[child].look = True, self.now
+
+    def end_dead(self, session: str) -> None:
+        self.end_session(session, "dead")
+        for hold in [hold for hold in self.holds if hold.owner == session]:
+            if hold.expiry != "steal_only":
+                self.end(hold, "owner_dead")
+
+    def children(self, session: str) -> list[str]:
+        known = self.seats[session].children
+        return [
+            name
+            for name, seat in self.seats.items()
+            if known and seat.parent == session and seat.state == "here"
+        ]
+
+    def terminate(self, session: str) -> None:
+        """End a session whose lead has ended, and those below it."""
+        self.end_session(session, "terminated")
+        for hold in [hold for hold in self.holds if hold.owner == session]:
+            self.end(hold, "parent_ended")
+        self.terminate_children(session)
+
+    def terminate_children(self, session: str) -> None:
+        for child in self.children(session):
+            self.terminate(child)
 
     # Holds.
 
@@ -393,8 +424,11 @@ class Books:
         seat = self.seats[session]
         if seat.state != "here":
             del self.seats[session]
+        elif seat.doomed:
+            self.terminate(session)
         elif self.life(session) == "dead":
-            self.declare_dead(session)
+            self.end_dead(session)
+            self.terminate_children(session)
         else:
             age = self.now - seat.beat
             step = next((step for step in (120_000, 300_000, 600_000) if step > age), 0)
@@ -472,6 +506,8 @@ class Books:
             ]
             assert taken, f"{event}: the victim is not the cheapest, or lost the wrong locks"
             taken.sort(key=lambda circle: circle[self.victim(circle)].request.denied)
+            if event.get("until_ms"):  # several circles of the same names: the one that was asked is ripe
+                taken.sort(key=lambda circle: not self.ripe(circle))
             circle, new.cycles = taken[0], (tuple(event["cycle"]),)
             who = frozenset(link.session for link in circle)
             if any(link.request.denied for link in circle) and not self.ripe(circle):

@@ -24,24 +24,30 @@ class RegisterReply(Reply, frozen=True):
 class Register(UpdateSession, frozen=True, kw_only=True):
     """Begin a session, or come back to it; `replaces` names a session that this one takes over.
 
+    That session must be gone or live in the same process. `force` takes it over all the same; the reason is
+    recorded, and those concerned are notified. Without `peers` the reply lists none, which costs less.
     `runner`: the session lives in a process of `coord work`, which coord may end if it hangs.
     """
 
     rule = "coord.core.lifecycle.register:register"
     reply = RegisterReply  # type: ignore[assignment]
     replaces: str = ""
+    force: bool = False
+    reason: str = ""
+    peers: bool = True
     runner: bool = False
 
 
 class DeregisterReply(Reply, frozen=True):
-    """The resources that a session released when it ended."""
+    """The resources that a session released when it ended, and the sub-agents that ended with it."""
 
     session_id: str
     released: list[str]
+    terminated: list[str] = []
 
 
 class Deregister(SessionCommand, frozen=True):
-    """End a session and release its locks; `session` may name a sub-agent or a dead session.
+    """End a session and its sub-agents; `session` may name a sub-agent of the caller, or a dead session.
 
     With `to_parent` the locks that hooks took for it go to its parent, because its edits are still there.
     """
@@ -139,3 +145,56 @@ class GetSessionMemory(SessionCommand, frozen=True, kw_only=True):
     reads_only = True
     tenant: str
     session: str = ""
+
+
+class StatusReply(Reply, frozen=True):
+    """The caller's session with its claims, locks, unread messages and sub-agents; None if it has none."""
+
+    now_ms: int
+    session: SessionInfo | None
+    claims: list[TaskClaim] = []
+    locks: list[LockInfo] = []
+    unread: int = 0
+    emergencies: int = 0
+    agents: list[SessionInfo] = []
+
+
+class GetStatus(SessionCommand, frozen=True, kw_only=True):
+    """Return everything that concerns the caller's session now.
+
+    In the user's store, sessions of repositories are only `stubs`: they show that a session exists elsewhere.
+    """
+
+    rule = "coord.core.lifecycle.status:get_status"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    reply = StatusReply
+    reads_only = True
+    tenant: str
+    stubs: bool = False
+
+
+class QueueCounts(Reply, frozen=True):
+    """The tasks of a project that are not done: all of them, those in work, and those that need a person."""
+
+    unfinished: int = 0
+    working: int = 0
+    stuck: int = 0
+
+
+class Overview(Reply, frozen=True):
+    """All sessions that have not ended, the number of locks, and the queue of a project."""
+
+    now_ms: int
+    sessions: list[SessionInfo]
+    locks: int
+    queue: QueueCounts
+
+
+class GetOverview(Command, frozen=True, kw_only=True):
+    """Return what all sessions do, and the queue of a project; `stubs` as in `GetStatus`."""
+
+    rule = "coord.core.lifecycle.status:get_overview"
+    reply = Overview
+    reads_only = True
+    project: str
+    stubs: bool = False

@@ -8,12 +8,12 @@ A lost claim that the session got back, or whose late result was accepted, is le
 from coord.core import keys
 from coord.core.errors import NotFound
 from coord.core.lifecycle.commands import GetSessionMemory, LostClaim, SessionMemoryReply
+from coord.core.lifecycle.status import describe_one
 from coord.core.locks.locks import ended_by_time, lock_info, locks_of
 from coord.core.locks.schema import LockRequest, SessionWaits
 from coord.core.messages.receive import waiting_messages
 from coord.core.sessions.identify import find_session
-from coord.core.sessions.liveness import evidence_of
-from coord.core.sessions.queries import find_peer, session_info
+from coord.core.sessions.queries import find_peer
 from coord.core.sessions.schema import Session
 from coord.core.tasks.commands import GetSessionClaims, TaskCommand
 from coord.core.tasks.queries import get_session_claims
@@ -22,6 +22,7 @@ from coord.core.tasks.types import ReleaseReason
 from coord.core.transaction import Transaction
 
 LOST_READ, LOST_SHOWN = 500, 50
+LOCK_REQUESTS = (keys.WAIT_PREFIX, keys.DENIED_PREFIX)
 
 
 def get_session_memory(tx: Transaction, command: GetSessionMemory, now: int) -> SessionMemoryReply:
@@ -33,7 +34,7 @@ def get_session_memory(tx: Transaction, command: GetSessionMemory, now: int) -> 
     return SessionMemoryReply(
         name,
         now,
-        None if session is None else session_info(session, now, evidence_of(tx, session)),
+        None if session is None else describe_one(tx, session, now),
         claims,
         [task.track for task in tasks if task is not None],
         _lost_claims(tx, name, now),
@@ -107,5 +108,6 @@ def _lost_claim(which: TaskCommand, task: Task, name: str, lost: ClaimLoss) -> L
 
 def _waits(tx: Transaction, name: str) -> list[str]:
     waits = tx.get(keys.waits(name), SessionWaits)
-    requests = [tx.get(key, LockRequest) for key in waits.keys] if waits is not None else []
+    found = [key for key in waits.keys if key.startswith(LOCK_REQUESTS)] if waits is not None else []
+    requests = [tx.get(key, LockRequest) for key in found]
     return [resource for request in requests if request is not None for resource in request.resources]

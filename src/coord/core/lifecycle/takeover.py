@@ -3,7 +3,6 @@
 import msgspec
 
 from coord.core import keys
-from coord.core.errors import Invalid
 from coord.core.limits import Count
 from coord.core.locks.locks import (
     LockAt,
@@ -23,19 +22,6 @@ from coord.core.sessions.queries import every_session
 from coord.core.sessions.schema import Session
 from coord.core.tasks.schema import Task
 from coord.core.transaction import Transaction
-
-
-def replaced_session(tx: Transaction, old_name: str, session: Session) -> Session | None:
-    """Return the session that is taken over, or None if it is unknown or has ended."""
-    old = tx.get(keys.session(old_name), Session)
-    if old is None or old.ended_ms:
-        return None
-    if old.process is not None and old.process != session.process:
-        raise Invalid(
-            f"session {old_name} runs in another process than {session.session_id}",
-            hint="take over a session from its own process",
-        )
-    return old
 
 
 def move_all(tx: Transaction, old: Session, session: Session, now: int) -> tuple[int, int]:

@@ -42,6 +42,8 @@ CALLS_MAX = 64
 """How many running calls a session remembers; it forgets those that end first."""
 CALL_MS = 660_000
 """The longest lease without a call that needs it."""
+OUTDATED_BY_CALLS = ("starting", "completed")
+"""Reports that a tool call disproves: the session has started, and it is not at its end."""
 GRANTS_MAX = 1000
 """How many later grants a call reads; beyond that the file counts as changed."""
 
@@ -60,7 +62,14 @@ def begin_tool_call(tx: Transaction, command: BeginToolCall, now: int) -> LockRe
     session = tx.get(keys.session(session.session_id), Session) or session
     calls = _under_way(session, now) | {command.call: now + command.lease_ms}
     latest = dict(sorted(calls.items(), key=lambda call: call[1])[-CALLS_MAX:])
-    session = put_session(tx, msgspec.structs.replace(session, calls=latest))
+    files = [text.removeprefix("file:") for text in command.resources if text.startswith("file:")]
+    session = msgspec.structs.replace(
+        session,
+        calls=latest,
+        current_file=files[0] if files else session.current_file,
+        state="idle" if session.state in OUTDATED_BY_CALLS else session.state,
+    )
+    session = put_session(tx, session)
     _keep(tx, session, now)
     return reply
 

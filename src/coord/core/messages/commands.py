@@ -82,7 +82,7 @@ class SendElsewhere(SendMessage, frozen=True, kw_only=True):
 class FindRecipients(SessionCommand, frozen=True, kw_only=True):
     """Return the sessions that an address means."""
 
-    rule = "coord.core.messages.recipients:show_recipients"
+    rule = "coord.core.lifecycle.status:show_recipients"
     reply = list[SessionInfo]
     reads_only = True
     to: str

@@ -9,12 +9,9 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import Gone, Invalid, NotFound
-from coord.core.messages.commands import FindRecipients
 from coord.core.messages.groups import members_of
-from coord.core.sessions.commands import SessionInfo
-from coord.core.sessions.identify import find_session
 from coord.core.sessions.liveness import evidence_of, liveness, thresholds_of
-from coord.core.sessions.queries import every_session, session_info
+from coord.core.sessions.queries import every_session
 from coord.core.sessions.schema import Liveness, Session
 from coord.core.transaction import Transaction
 
@@ -53,13 +50,6 @@ def find_recipients(tx: Transaction, to: str, sender: str, now: int) -> Recipien
     if exact is not None:
         raise Gone(f"session {to} has ended", hint="coord peers lists the sessions")
     return Recipients([_by_prefix(sessions, to)])
-
-
-def show_recipients(tx: Transaction, command: FindRecipients, now: int) -> list[SessionInfo]:
-    """Return the sessions that an address means, as others see them."""
-    sender = find_session(tx, command.caller, now)
-    found = find_recipients(tx, command.to, sender, now).sessions
-    return [session_info(session, now, evidence_of(tx, session)) for session in found]
 
 
 def alive(tx: Transaction, session: Session, now: int) -> Liveness:

@@ -3,7 +3,7 @@
 An agent is listed if it has a session in the project, or a record.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -13,6 +13,7 @@ from coord.core.routing.commands import AgentInfo, EnableAgent, GetAgents
 from coord.core.sessions.liveness import evidence_of, liveness, thresholds_of
 from coord.core.sessions.queries import every_session
 from coord.core.sessions.schema import Liveness, Session
+from coord.core.tasks.activity import Activity, activities, state_of
 from coord.core.tasks.agent_record import add_records, blocked_reason, put_agent, recent_failures
 from coord.core.tasks.schema import NO_RESTRICTIONS, AgentEnabled, AgentRecord, AgentTrackRecords, TrackRecord
 from coord.core.transaction import Transaction
@@ -33,7 +34,7 @@ def enable_agent(tx: Transaction, command: EnableAgent, now: int) -> AgentInfo:
     if changed != record:
         put_agent(tx, command.project, command.agent, changed, now)
         tx.emit(AgentEnabled(command.project, command.agent, command.enabled, command.reason))
-    return _agent_info(command.agent, changed, [], {}, 0, now)
+    return _agent_info(command.agent, changed, [], {}, 0, now, {})
 
 
 def get_agents(tx: Transaction, command: GetAgents, now: int) -> list[AgentInfo]:
@@ -47,6 +48,7 @@ def get_agents(tx: Transaction, command: GetAgents, now: int) -> list[AgentInfo]
             f"there is no agent {command.agent} in this project", hint="coord agent list shows them"
         )
     found = []
+    doing = activities(tx, [session for name in names for session in sessions.get(name, ())], now)
     for name in names:
         own = sessions.get(name, [])
         claims = sum(_claims(tx, session) for session in own)
@@ -58,6 +60,7 @@ def get_agents(tx: Transaction, command: GetAgents, now: int) -> list[AgentInfo]
                 track_records.get(name, {}),
                 claims,
                 now,
+                doing,
             )
         )
     return found
@@ -118,8 +121,10 @@ def _agent_info(
     track_record: dict[str, TrackRecord],
     claims: int,
     now: int,
+    doing: Mapping[str, Activity],
 ) -> AgentInfo:
     life, best = sessions[0] if sessions else (Liveness.ENDED, Session(state=""))
+    state = state_of(best, life, doing[best.session_id], now) if sessions else ""
     why, until_ms = blocked_reason(record, now)
     capabilities: dict[str, float] = {}
     for _, session in reversed(sessions):
@@ -127,7 +132,7 @@ def _agent_info(
     return AgentInfo(
         name=name,
         role=best.role,
-        state=best.state,
+        state=state,
         liveness=life,
         sessions=len(sessions),
         claims=claims,

@@ -26,7 +26,7 @@ from coord.core.routing.specialties import (
     type_name,
 )
 from coord.core.sessions.schema import Liveness
-from coord.core.sessions.update import STATE_ALIASES
+from coord.core.sessions.state import STATE_ALIASES
 from coord.core.tasks.agent_record import EFFICIENCY_MIN, UNAVAILABLE_STATES, add_records
 from coord.core.tasks.schema import PRIORITY_STEP_MS, Spec, TrackRecord
 

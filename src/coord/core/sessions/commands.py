@@ -6,8 +6,21 @@ from coord.core.commands import Command, Reply, SessionCommand
 from coord.core.sessions.schema import Liveness
 
 
+class SessionWait(Reply, frozen=True):
+    """A request of a session that waits: for what, since when, behind whom, and at which position."""
+
+    resources: tuple[str, ...]
+    since_ms: int
+    behind: list[str] = []
+    position: int = 0
+
+
 class SessionInfo(Reply, frozen=True):
-    """A session as others see it."""
+    """A session as others see it.
+
+    `state` follows from what the session does (`sessions/state.py`), `waits` from its requests.
+    `current_task` is what it reported, or else its newest claim.
+    """
 
     session_id: str
     liveness: Liveness
@@ -28,20 +41,49 @@ class SessionInfo(Reply, frozen=True):
     owned_resources: dict[str, Any]
     blob: dict[str, Any]
     capabilities: dict[str, float] = {}
+    model: str = ""
+    current_file: str = ""
+    claims: int = 0
+    waits: list[SessionWait] = []
+    repository: str = ""
+    end_note: str = ""
+
+
+class SessionIdentity(Reply, frozen=True):
+    """The ids of a session and of its agent."""
+
+    session_id: str
+    agent: str
+
+
+class FindSession(SessionCommand, frozen=True):
+    """Return which session the caller belongs to; cheaper than to ask for all that is known about it."""
+
+    rule = "coord.core.sessions.queries:identify_session"
+    reply = SessionIdentity
+    reads_only = True
+
+
+class UpdateReply(SessionInfo, frozen=True):
+    """The session after an update; one that reports its end releases its locks and returns its tasks."""
+
+    released: list[str] = []
+    returned: list[str] = []
 
 
 class UpdateSession(SessionCommand, frozen=True, kw_only=True):
     """Change what a session reports about itself; fields that are None stay."""
 
-    rule = "coord.core.sessions.update:update_session"
+    rule = "coord.core.lifecycle.update:update_session"
     prefetch_keys = "coord.core.sessions.identify:caller_reads"
-    reply = SessionInfo
+    reply = UpdateReply
     task: str | None = None
     phase: str | None = None
     status: str | None = None
     role: str | None = None
     bin: str | None = None
     version: str | None = None
+    model: str | None = None
     blob: dict[str, Any] | None = None
     merge_blob: dict[str, Any] | None = None
     owned: dict[str, Any] | None = None
@@ -67,7 +109,7 @@ class Heartbeat(SessionCommand, frozen=True):
 class GetSession(SessionCommand, frozen=True):
     """Return a session, the caller's own if none is named."""
 
-    rule = "coord.core.sessions.queries:get_session"
+    rule = "coord.core.lifecycle.status:get_session"
     reply = SessionInfo
     reads_only = True
     session: str = ""
@@ -76,7 +118,7 @@ class GetSession(SessionCommand, frozen=True):
 class ListSessions(SessionCommand, frozen=True):
     """List the other sessions that have not ended; with `everyone`, all sessions on record."""
 
-    rule = "coord.core.sessions.queries:list_sessions"
+    rule = "coord.core.lifecycle.status:list_sessions"
     reply = list[SessionInfo]
     reads_only = True
     live: bool = False

@@ -39,10 +39,18 @@ def ensure_session(tx: Transaction, caller: Caller, now: int, name: str = "") ->
         raise Dead(
             f"session {name} was declared dead and holds nothing", hint="register again: coord register"
         )
+    if session is not None and session.terminated_by:
+        raise Dead(
+            f"session {name} was terminated: {session.end_note}",
+            hint="stop, or register again if there is more to do: coord register",
+        )
     if session is None or session.ended_ms:
         count_in(tx, caller.tenant, name, refuse=True)
         _count_agent(tx, caller, name, now, refuse=True)
-        return put_session(tx, new_session(tx, name, caller, now), implicit=True)
+        new = new_session(tx, name, caller, now)
+        if session is not None and session.children:
+            new = msgspec.structs.replace(new, children=True)
+        return put_session(tx, new, implicit=True)
     process = caller.process or session.process
     if now - session.beat_ms < HEARTBEAT_QUIET_MS and process == session.process:
         return session
@@ -182,6 +190,7 @@ def new_session(tx: Transaction, name: str, caller: Caller, now: int) -> Session
         parent=parent,
         host=caller.host,
         cwd=caller.cwd,
+        repository=caller.repository,
         process=caller.process,
         parent_process=None if nearest == name else parent_process,
         started_ms=now,
@@ -202,8 +211,10 @@ def put_session(tx: Transaction, session: Session, *, implicit: bool = False) ->
             unlist_process(tx, process, session.session_id)
     for process in new:
         if process not in old:
-            _list_process(tx, process, session.session_id)
-    tx.put(key, session, keys.due(session.beat_ms + SUSPECT_MS))
+            others = _list_process(tx, process, session.session_id)
+            if any(name.startswith(f"{session.session_id}.") for name in others):  # seen before their lead
+                session = msgspec.structs.replace(session, children=True)
+    tx.put(key, session, _deadline_key(session))
     if gone:
         ancestry = "known" if session.process or session.parent_process else "unknown"
         event = SessionRegistered(session.session_id, session.agent, session.parent, ancestry, implicit)
@@ -228,17 +239,25 @@ def count_emergencies(tx: Transaction, name: str, by: int) -> None:
 
 def _rewrite(tx: Transaction, session: Session) -> None:
     """Write a session that may have ended, without a heartbeat."""
-    ended = session.ended_ms > 0
-    index_key = keys.due(session.ended_ms + ENDED_KEPT_MS if ended else session.beat_ms + SUSPECT_MS)
-    tx.put(keys.session(session.session_id), session, index_key)
+    tx.put(keys.session(session.session_id), session, _deadline_key(session))
 
 
-def _list_process(tx: Transaction, process: Process | None, name: str) -> None:
-    if process is not None:
-        key = keys.process(process)
-        found = tx.get(key, ProcessSessions) or ProcessSessions()
-        if name not in found.sessions:
-            tx.put(key, msgspec.structs.replace(found, sessions=(*found.sessions, name)))
+def _deadline_key(session: Session) -> str:
+    """Return the index key of a session: the next time at which the sweep has to look at it."""
+    if session.ended_ms:
+        return keys.due(session.ended_ms + ENDED_KEPT_MS)
+    return keys.due(session.beat_ms if session.terminated_by else session.beat_ms + SUSPECT_MS)
+
+
+def _list_process(tx: Transaction, process: Process | None, name: str) -> tuple[str, ...]:
+    """Add a session to the index of a process; return the others that live there."""
+    if process is None:
+        return ()
+    key = keys.process(process)
+    found = tx.get(key, ProcessSessions) or ProcessSessions()
+    if name not in found.sessions:
+        tx.put(key, msgspec.structs.replace(found, sessions=(*found.sessions, name)))
+    return found.sessions
 
 
 def unlist_process(tx: Transaction, process: Process | None, name: str) -> None:

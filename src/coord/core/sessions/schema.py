@@ -37,13 +37,14 @@ class SessionUpdated(Event, frozen=True, tag="session.updated"):
 
 
 class SessionEnded(Event, frozen=True, tag="session.ended"):
-    """A session deregistered, was replaced, or was declared dead (then with the evidence)."""
+    """A session deregistered, was replaced or terminated (`by` whom), or was declared dead, with evidence."""
 
     session: str
     agent: str
     end_reason: str
     evidence: str = ""
     successor: str = ""
+    by: str = ""
 
 
 class SessionHung(Event, frozen=True, tag="session.hung"):
@@ -60,7 +61,10 @@ class Session(Stored, frozen=True, tag=1):
 
     `parent_process` is the process of another session below which it was first seen: commands may come
     from there, but it does not prove that this session is alive. `calls` maps tool calls under way to their
-    deadlines; `reminded` is the lock of which the session was reminded last. A `person` is no agent.
+    deadlines, `current_file` is the file of the newest one; `reminded` is the lock of which the session was
+    reminded last. `state` is what the session reported at `reported_ms`; `state.py` derives what it does.
+    `terminated_by` is the session that ended it, and `end_note` says why; while `ended_ms` is 0, the sweep
+    has yet to carry that out. `repository` is the folder of its repository. A `person` is no agent.
     `emergencies` counts the emergencies in its inbox: while there is one, hooks stop its tool calls.
     `runner` is the process in which `coord work` runs it; coord may end that process if it hangs.
     `hung_beat_ms` is the heartbeat after which the session was last reported as hung.
@@ -76,17 +80,23 @@ class Session(Stored, frozen=True, tag=1):
     cwd: str = ""
     bin: str = ""
     version: str = ""
+    model: str = ""
+    repository: str = ""
     process: Process | None = None
     parent_process: Process | None = None
     children: bool = False
     state: str = "idle"
+    reported_ms: int = 0
     started_ms: int = 0
     beat_ms: int = 0
     ended_ms: int = 0
     end_reason: str = ""
+    terminated_by: str = ""
+    end_note: str = ""
     calls: dict[str, int] = {}
     reminded: int = 0
     emergencies: int = 0
+    current_file: str = ""
     current_task: dict[str, Any] = {}
     owned_resources: dict[str, Any] = {}
     blob: dict[str, Any] = {}

@@ -48,6 +48,8 @@ class Event(NamedTuple):
     reminded: bool = False
     background: bool = False
     """Whether the command outlives its call; no hook reports its end."""
+    model: str = ""
+    """The model that the agent uses, if the payload names it."""
     installed_for: str = ""
     """The git directory of the repository that this hook was set up for; empty if it serves all."""
 
@@ -117,6 +119,7 @@ def base_event(tool: str, kinds: Mapping[str, Kind], payload: Mapping[str, Any])
         tool_name,
         mcp_writes(tool_name, fields_in(payload, "tool_input")),
         reminded=payload.get("stop_hook_active") is True,
+        model=text_in(payload, "model"),
     )
 
 

@@ -254,12 +254,12 @@ class HookHandler:
             return
         from coord.integrations.hooks.welcome import welcome
 
-        self._reply(Answer(note=welcome(self._client(home), self.event.source)))
+        self._reply(Answer(note=welcome(self._client(home), self.event.source, self.event.model)))
 
     def _agent_start(self) -> None:
         home = self._home()
         if home is not None:
-            self._client(home).register(status="working")
+            self._client(home).register(status="working", model=self.event.model or None, peers=False)
         self._reply(ALLOW)
 
     def _agent_stop(self) -> None:

@@ -35,6 +35,7 @@ def caller_of(
         parent=session if event.agent else environ.get("COORD_PARENT_SESSION", ""),
         host=os.uname().nodename,
         cwd=event.cwd.encode("utf-8", "backslashreplace").decode(),
+        repository=repository.folder if repository else "",
         tool=event.tool,
         process=tool_process(environ, process_ancestors),
         process_ancestors=tuple(process_ancestors),

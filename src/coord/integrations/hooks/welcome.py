@@ -1,19 +1,25 @@
 """The text for a session that starts, continues after a clear, or was compacted."""
 
+from typing import Any
+
 from coord.core.errors import Refused
 from coord.core.locks.commands import ListLocks
 from coord.core.sessions.commands import SessionInfo
 from coord.integrations.hooks import messages
+from coord.integrations.hooks.program import program_of
 from coord.sdk.client.client import Client
 
 
-def welcome(client: Client, source: str) -> str:
-    """Register the session and return what it should know."""
+def welcome(client: Client, source: str, model: str = "") -> str:
+    """Register the session with its program and model, and return what it should know."""
     replaces = _session_before_clear(client) if source == "clear" else ""
+    program = program_of(client.caller.process)
+    described: dict[str, Any] = {"bin": program.path or None, "version": program.version or None}
+    described["model"] = model or None
     try:
-        registered = client.register(replaces=replaces)
+        registered = client.register(**described, replaces=replaces, peers=False)
     except Refused:
-        registered = client.register()
+        registered = client.register(**described, peers=False)
     own = registered.session.session_id
     family = {own, registered.session.parent}
     peers = [peer for peer in client.peers(live=True) if peer.session_id not in family and peer.parent != own]

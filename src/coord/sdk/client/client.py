@@ -6,7 +6,7 @@ Every method builds one command from its arguments and returns the reply. The me
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coord.core.keys import digest
 from coord.host.caller import Flags, find_caller, find_tenant
@@ -21,6 +21,9 @@ from coord.sdk.client.messages import MessageCalls
 from coord.sdk.client.open import open_location, open_timeout_s
 from coord.sdk.client.sessions import SessionCalls
 from coord.stores.open import open_store
+
+if TYPE_CHECKING:
+    from coord.core.lifecycle.commands import Overview
 
 
 def connect(
@@ -96,11 +99,31 @@ class Client(SessionCalls, LockCalls, MessageCalls, AgentCalls, LimitCalls, Main
         return SessionBlock(self, described)
 
     def status(self) -> dict[str, Any]:
-        """Return this session, its locks, the number of unread messages, and tasks that need a person."""
-        shown = self.show()
+        """Return this session with its claims, locks, messages, sub-agents, and tasks that need a person.
+
+        Without a session here, `session` is None, and an overview of the project is in its place.
+        """
+        from coord.core.lifecycle.commands import GetStatus, StatusReply
+
+        command = GetStatus(caller=self.caller, tenant=self.tenant, stubs=self.in_user_store)
+        found: StatusReply = self.call(command)
+        stuck = [task.task_id for task in self.stuck_tasks()]
+        if found.session is None:
+            return {"session": None, "overview": self.overview(), "stuck": stuck}
         return {
-            "session": shown,
-            "locks": self.locks(session=shown.session_id),
-            "messages": len(self.recv(peek=True).messages),
-            "stuck": [task.task_id for task in self.stuck_tasks()],
+            "now_ms": found.now_ms,
+            "session": found.session,
+            "claims": found.claims,
+            "locks": found.locks,
+            "messages": found.unread,
+            "emergencies": found.emergencies,
+            "agents": found.agents,
+            "stuck": stuck,
         }
+
+    def overview(self) -> "Overview":
+        """Return what all sessions here do, the number of locks, and the queue of this project."""
+        from coord.core.lifecycle.commands import GetOverview
+
+        found: Overview = self.call(GetOverview(project=self.project, stubs=self.in_user_store))
+        return found

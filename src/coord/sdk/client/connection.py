@@ -154,6 +154,13 @@ class Connection:
             timeout=self._timeout,
         )
 
+    @property
+    def in_user_store(self) -> bool:
+        """Whether this is the user's store, where sessions of repositories are only stubs."""
+        if self.location.repository is not None:
+            return False
+        return self.location.url == self.user_location.url
+
     def mirror_to_user_store(self, command: SessionCommand, *, make: bool = False) -> None:
         """Repeat a session command in the user's store, so that other repositories see the session.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from coord.core.errors import CoordError
 from coord.core.ids import check_id
 from coord.core.sessions.commands import (
@@ -13,6 +15,7 @@ from coord.core.sessions.commands import (
     HeartbeatReply,
     ListSessions,
     SessionInfo,
+    UpdateReply,
     UpdateSession,
 )
 from coord.host.progress import report_progress
@@ -36,23 +39,34 @@ class SessionCalls(Connection):
         role: str | None = None,
         bin: str | None = None,  # noqa: A002 - the name of the field
         version: str | None = None,
+        model: str | None = None,
         blob: Mapping[str, Any] | None = None,
         capabilities: Mapping[str, float] | None = None,
         replaces: str = "",
+        force: bool = False,
+        reason: str = "",
+        peers: bool = True,
         runner: bool = False,
     ) -> RegisterReply:
-        """Register this session, or update it; return it with its peers."""
+        """Register this session, or update it; return it with its peers.
+
+        `replaces` names a session that this one continues. It must be gone or live in the same process;
+        `force` with a `reason` takes over from one that may be alive. Without `peers` none are listed.
+        """
         from coord.core.lifecycle.commands import Register
 
         command = Register(
             caller=self.caller,
-            **_described(task, phase, status, role, bin, version, blob),
+            **_described(task, phase, status, role, bin, version, blob, model),
             capabilities=arguments.capabilities(capabilities),
             replaces=check_id("session id", replaces) if replaces else "",
+            force=force,
+            reason=arguments.one_line("reason", reason),
+            peers=peers,
             runner=runner,
         )
         reply: RegisterReply = self.call(command)
-        self.mirror_to_user_store(command, make=True)
+        self.mirror_to_user_store(msgspec.structs.replace(command, peers=False), make=True)
         return reply
 
     def heartbeat(self) -> HeartbeatReply:
@@ -74,8 +88,11 @@ class SessionCalls(Connection):
         merge_blob: Mapping[str, Any] | None = None,
         owned: Mapping[str, Any] | None = None,
         capabilities: Mapping[str, float] | None = None,
-    ) -> SessionInfo:
-        """Update the given fields of this session; `capabilities` maps task types to efficiencies."""
+    ) -> UpdateReply:
+        """Update the given fields of this session; `capabilities` maps task types to efficiencies.
+
+        The status `completed` or `failed` also releases its locks and returns its tasks.
+        """
         report_progress(self._environ)
         command = UpdateSession(
             caller=self.caller,
@@ -87,14 +104,16 @@ class SessionCalls(Connection):
         return self.call(command)
 
     def peers(self, *, live: bool = False) -> list[SessionInfo]:
-        """Return the other sessions, including those in other repositories of this machine."""
-        command = ListSessions(self.caller, live)
-        found: list[SessionInfo] = self.call(command)
-        if self.location.repository is not None:
-            known = {session.session_id for session in found}
-            elsewhere = self._peers_of_host(command)
-            found = found + [session for session in elsewhere if session.session_id not in known]
-        return found
+        """Return the other sessions here; `peers_elsewhere` returns those of other repositories."""
+        found: list[SessionInfo] = self.call(ListSessions(self.caller, live))
+        return [one for one in found if not one.repository] if self.in_user_store else found
+
+    def peers_elsewhere(self, *, live: bool = False) -> list[SessionInfo]:
+        """Return the sessions in other repositories of this machine, each with its `repository`."""
+        found = self._peers_of_host(ListSessions(self.caller, live))
+        others = [one for one in found if one.repository not in ("", self.caller.repository)]
+        here = {session.session_id for session in self.peers()} if others else set()
+        return [session for session in others if session.session_id not in here]
 
     def _peers_of_host(self, command: ListSessions) -> list[SessionInfo]:
         """Return the sessions in the user's store; none if it cannot be read."""
@@ -135,8 +154,10 @@ def _described(
     program: str | None,
     version: str | None,
     blob: Mapping[str, Any] | None,
+    model: str | None = None,
 ) -> dict[str, Any]:
     texts = {"task": task, "phase": phase, "status": status, "role": role, "bin": program, "version": version}
+    texts["model"] = model
     fields: dict[str, Any] = {
         name: None if text is None else arguments.one_line(name, text) for name, text in texts.items()
     }

@@ -10,7 +10,7 @@ import msgspec
 from coord.core.errors import ClaimLost, Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, short_repr
 from coord.core.limits import RETRIES_MAX
-from coord.core.sessions.commands import GetSession, Heartbeat
+from coord.core.sessions.commands import FindSession, Heartbeat
 from coord.host.config import configuration_file, read_configuration
 from coord.host.progress import report_progress
 from coord.sdk.client.connection import Connection
@@ -486,7 +486,7 @@ class TaskCalls(Connection):
     def _session_and_agent(self) -> tuple[str, str]:
         """Return the ids of this session and of its agent, as `ClaimNext` determines them."""
         try:
-            session_info = self.call(GetSession(self.caller))
+            session_info = self.call(FindSession(self.caller))
         except NotFound:
             if not self.caller.session:
                 raise

@@ -181,7 +181,6 @@ class Worker:
         if reasons != self._last_reasons:
             self._last_reasons = reasons
             self._on_event(WorkerEvent("waiting", note="; ".join(reasons)))
-            self._show("", "idle")
 
     def _begin(self, reply: NextTask, asked: float) -> Work:
         assert reply.task is not None, "a task was granted"
@@ -198,15 +197,7 @@ class Worker:
             on_progress=lambda phase: self._on_event(WorkerEvent("progress", *names, phase)),
         )
         self._on_event(WorkerEvent("claimed", *names, reply.task.description))
-        self._show(work.task_id, "working")
         return work
-
-    def _show(self, task: str, status: str) -> None:
-        """Show others what this session does; errors are ignored, so that the work continues."""
-        try:
-            self._client.update(task=task, status=status, phase="")
-        except CoordError:
-            return
 
     def _carry_out(self, work: Work, handle: Handle) -> None:
         """Run the function and report its outcome to the store."""

@@ -23,7 +23,7 @@ def test_successor_below_its_predecessors_child(harness: LockHarness) -> None:
     harness.parents = {"kid": "ann", "new": "kid"}
     harness.beat("ann")
     harness.beat("kid")
-    register(harness, "new", replaces="ann")
+    register(harness, "new", replaces="ann", force=True, reason="ann hangs")
     harness.lock("new", "file:a")
     assert not harness.lock("kid", "file:a").ok
 

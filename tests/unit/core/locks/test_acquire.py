@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from coord.core.errors import CoordError, Invalid, Refused
+from coord.core.lifecycle.commands import Register
 from coord.core.locks.commands import AcquireLocks, CheckLocks, ListLocks, ReleaseLocks
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
@@ -75,11 +76,12 @@ def test_sub_agent_under_its_parents_lock(harness: LockHarness) -> None:
 
 
 def test_parent_that_came_back_lends_again(harness: LockHarness) -> None:
-    """A session that left and came back ends what it lends then, although its child never left."""
+    """A session that left and came back ends what it lends then, also to a child that came back first."""
     harness.parents["kid"] = "ann"
     harness.beat("ann")
     harness.beat("kid")
     harness.leave("ann")
+    harness.engine.call(Register(caller=harness.who("kid")))
     harness.lock("ann", "file:src")
     harness.lock("kid", "file:src/a")
     harness.release("ann", "file:src")

@@ -122,8 +122,12 @@ def _about_a_hold(comparison: LockComparison, random: Random, kind: str, session
 
 
 def come_back(comparison: LockComparison) -> list[Command]:
-    """Those who were declared dead register again."""
-    dead = [name for name, seat in comparison.naive.seats.items() if seat.state == "dead"]
+    """Those who were declared dead, or ended with their lead, register again."""
+    dead = [
+        name
+        for name, seat in comparison.naive.seats.items()
+        if seat.doomed or seat.state in {"dead", "terminated"}
+    ]
     return [Register(caller=comparison.caller(name)) for name in dead]
 
 

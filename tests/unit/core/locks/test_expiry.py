@@ -7,8 +7,8 @@ import pytest
 
 from coord.core.errors import CoordError
 from coord.core.identity import ProcessState
+from coord.core.lifecycle.commands import Register
 from coord.core.locks.commands import BeginToolCall
-from coord.core.sessions.commands import UpdateSession
 from coord.core.settings import ChangeSettings
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
@@ -70,7 +70,8 @@ HOUR = 3_600_000
 
 
 def finish(harness: LockHarness, name: str, status: str) -> None:
-    harness.engine.call(UpdateSession(caller=harness.who(name), status=status))
+    """Report the end of the work when registering, which keeps the locks; `update` would release them."""
+    harness.engine.call(Register(caller=harness.who(name), status=status))
 
 
 @pytest.mark.parametrize("ttl", [0, 100_000, 2 * HOUR])

@@ -69,7 +69,7 @@ def test_it_ends_with_its_recipient(harness: LockHarness) -> None:
     harness.pids = {"eve": 7}
     harness.beat("eve")
     first, second = delegate(harness).delegation, delegate(harness, to="eve", what="paint").delegation
-    harness.engine.call(Register(caller=harness.who("new"), replaces="bob"))
+    harness.engine.call(Register(caller=harness.who("new"), replaces="bob", force=True, reason="it hangs"))
     assert set(active(harness)) == {first.id, second.id}
     harness.life = {7: ProcessState.DEAD}
     harness.pass_time(130_000)

@@ -9,6 +9,7 @@ from coord.core.identity import Caller
 from coord.core.lifecycle.commands import Register
 from coord.core.locks.commands import BeginToolCall, Outcome
 from coord.core.messages.commands import AckMessages, SendMessage
+from coord.core.sessions.liveness import STALE_MS
 from tests.support.lock_harness import LockHarness
 from tests.support.message_calls import LONG, receive, send, subjects
 
@@ -86,6 +87,7 @@ def test_it_moves_to_a_successor(harness: LockHarness) -> None:
     harness.parents = {"child": "bob"}
     harness.beat("child")
     alarm(harness, "bob")
+    harness.pass_time(STALE_MS)
     harness.engine.call(Register(caller=harness.who("new"), replaces="bob"))
     assert begin(harness, "new").outcome is Outcome.STOPPED
     assert begin(harness, "bob").ok

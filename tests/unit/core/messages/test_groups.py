@@ -45,7 +45,7 @@ def test_who_ends_leaves(harness: LockHarness) -> None:
     """MSG-18: a session that ended gets nothing more; one that replaces it takes its place."""
     join(harness, "ann", create=True)
     join(harness, "bob")
-    harness.engine.call(Register(caller=harness.who("new"), replaces="bob"))
+    harness.engine.call(Register(caller=harness.who("new"), replaces="bob", force=True, reason="it hangs"))
     assert members(harness) == ["ann", "new"]
     harness.leave("new")
     assert members(harness) == ["ann"]

@@ -1,6 +1,7 @@
 """Messages that nobody read return to their senders or move to a successor."""
 
 from coord.core.lifecycle.commands import Register
+from coord.core.sessions.liveness import STALE_MS
 from tests.support.lock_harness import LockHarness
 from tests.support.message_calls import HEAVY, LONG, everything, receive, send, subjects
 
@@ -29,6 +30,7 @@ def test_heavy_inbox_does_not_hinder_a_successor(harness: LockHarness) -> None:
     """A `/clear` moves what fits into the commit; the rest goes back to its senders and is not lost."""
     for number in range(120):
         send(harness, "ann", "bob", str(number), body=LONG * 8, blob=HEAVY)
+    harness.pass_time(STALE_MS)
     harness.engine.call(Register(caller=harness.who("new"), replaces="bob"))
     moved = everything(harness, "new")
     returned = everything(harness, "ann")

@@ -37,7 +37,8 @@ class Project(RuleHarness):
         return Caller(name, **{"project": "p", "max_agents": self.environment, **fields})
 
     def come(self, name: str, *, now: int = T0, replaces: str = "", **fields: Any) -> Outcome:
-        return self.run(Register(caller=self.caller(name, **fields), replaces=replaces), now)
+        forced: dict[str, Any] = {"force": True, "reason": "it hangs"} if replaces else {}
+        return self.run(Register(caller=self.caller(name, **fields), replaces=replaces, **forced), now)
 
     def beat(self, name: str, *, now: int = T0, **fields: Any) -> Outcome:
         return self.run(Heartbeat(self.caller(name, **fields)), now)

@@ -1,11 +1,9 @@
-"""Questions about sessions: one by its id or prefix, and a list of the others."""
+"""Find a session: by its id or a prefix, or the one that calls."""
 
 import pytest
 
 from coord.core.errors import Invalid, NotFound
-from coord.core.identity import ProcessState
-from coord.core.sessions.commands import GetSession, ListSessions
-from coord.core.sessions.liveness import STALE_MS
+from coord.core.sessions.commands import FindSession, GetSession
 from tests.support.lock_harness import LockHarness
 
 
@@ -17,10 +15,6 @@ def harness() -> LockHarness:
         harness.beat(name)
         harness.pass_time(1_000)
     return harness
-
-
-def listed(harness: LockHarness, by: str, **options: bool) -> list[str]:
-    return [one.session_id for one in harness.engine.call(ListSessions(harness.who(by), **options))]
 
 
 def test_a_prefix_names_the_only_session_that_begins_with_it(harness: LockHarness) -> None:
@@ -39,20 +33,9 @@ def test_a_prefix_names_the_only_session_that_begins_with_it(harness: LockHarnes
     assert found("ann") == "ann"
 
 
-def test_the_others_are_listed_oldest_first(harness: LockHarness) -> None:
-    """The caller and ended sessions are listed only on request."""
-    assert listed(harness, "ann-1") == ["zoe", "ann-2"]
-    harness.leave("zoe")
-    assert listed(harness, "ann-1") == ["ann-2"]
-    assert listed(harness, "ann-1", everyone=True) == ["zoe", "ann-1", "ann-2"]
-
-
-def test_live_leaves_out_stale_and_dead_sessions(harness: LockHarness) -> None:
-    harness.pids["ann-2"] = 7
-    harness.pass_time(STALE_MS)
-    harness.beat("ann-1")
-    harness.beat("ann-2")
-    assert listed(harness, "ann-1", live=True) == ["ann-2"], "zoe is stale"
-    harness.life[7] = ProcessState.DEAD
-    assert listed(harness, "ann-1", live=True) == []
-    assert listed(harness, "ann-1") == ["zoe", "ann-2"]
+def test_a_caller_finds_out_which_session_it_is(harness: LockHarness) -> None:
+    """By one read: gates and task commands need no more."""
+    assert harness.engine.call(FindSession(harness.who("zoe"))).session_id == "zoe"
+    assert harness.read_by(lambda: harness.engine.call(FindSession(harness.who("zoe")))) == 1
+    with pytest.raises(NotFound, match="there is no session bob"):
+        harness.engine.call(FindSession(harness.who("bob")))

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from coord.core.errors import Corrupt, LimitReached, Unavailable, Unreachable
+from coord.core.errors import Corrupt, Dead, LimitReached, Unavailable, Unreachable
 from coord.integrations.hooks.events import ALLOW
 from coord.integrations.hooks.handler import HookHandler
 from coord.integrations.hooks.tools import claude, codex
@@ -434,6 +434,33 @@ def test_a_cleared_session_goes_on_as_another(scene: HookHarness) -> None:
     scene.tell("SessionEnd", "old", reason="clear")
     scene.tell("SessionStart", "young", source="clear")
     assert scene.held() == {"file:new.txt": "young"}
+
+
+def test_a_session_is_known_with_its_program_and_model(scene: HookHarness) -> None:
+    """SUP-16, SES-4: as far as the payload and the process of the tool show them."""
+    scene.tell("SessionStart", source="startup", model="claude-opus-5")
+    with scene.client("watcher") as client:
+        ada = client.show("ada")
+        assert (ada.model, ada.repository, ada.state) == ("claude-opus-5", str(scene.root), "idle")
+        assert ada.bin, "the process that runs the tests stands for the tool"
+    scene.before(scene.edit("src/new.py"))
+    with scene.client("watcher") as client:
+        ada = client.show("ada")
+        assert (ada.state, ada.current_file, ada.model) == ("working", "src/new.py", "claude-opus-5")
+
+
+def test_the_end_of_a_session_ends_its_sub_agents(scene: HookHarness) -> None:
+    """SUP-9, SUP-14: a call of one that still runs is refused, and told why."""
+    scene.tell("SessionStart", source="startup")
+    scene.tell("SubagentStart", agent_id="a1", agent_type="reviewer")
+    with scene.client("watcher") as client:
+        assert client.show("ada").owned_resources == {"agents": ["ada.a1"]}
+        assert client.show("ada.a1").state == "working"
+    scene.write("src/new.py", agent_id="a1", agent_type="reviewer")
+    scene.tell("SessionEnd", source="other")
+    assert scene.held() == {}
+    with pytest.raises(Dead, match="its lead ada has ended"):
+        scene.before(scene.edit("src/more.py", agent_id="a1", agent_type="reviewer"))
 
 
 def test_a_sub_agent_owns_what_it_edits(scene: HookHarness) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from coord.core.errors import Corrupt, Invalid, NotFound
 from coord.core.identity import Caller
-from coord.core.sessions.commands import GetSession
+from coord.core.sessions.commands import FindSession
 from coord.host.caller import find_caller, find_tenant, shows_agent
 from coord.host.store_location import find_location
 from coord.integrations.git.gate.check import Finding, anonymous, check_commits
@@ -77,7 +77,7 @@ def _who(connection: Connection, caller: Caller) -> tuple[Caller, bool]:
     if shows_agent(os.environ):
         return caller, False
     try:
-        shown = connection.call(GetSession(msgspec.structs.replace(caller, session="")))
+        shown = connection.call(FindSession(msgspec.structs.replace(caller, session="")))
     except (Invalid, NotFound):
         return caller, True
     person = shown.session_id.startswith(f"{caller.user[:40]}@")

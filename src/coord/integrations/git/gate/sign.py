@@ -6,7 +6,7 @@ from coord.core.errors import NotFound
 from coord.core.identity import Caller
 from coord.core.locks.commands import ListLocks, LockInfo
 from coord.core.locks.paths import parse_pattern
-from coord.core.sessions.commands import GetSession
+from coord.core.sessions.commands import FindSession
 from coord.core.tasks.commands import GetSessionClaims
 from coord.integrations.git.changes import write_locks
 from coord.integrations.git.gate.check import covers
@@ -36,7 +36,7 @@ def sign_message(git: Git, connection: Connection, caller: Caller, message: str,
 def current_trailers(connection: Connection, caller: Caller, paths: Sequence[str]) -> Trailers:
     """Return the current trailers of a session: its id, its claims, its locks on these files."""
     try:
-        session = connection.call(GetSession(caller)).session_id
+        session = connection.call(FindSession(caller)).session_id
     except NotFound:
         session = caller.session  # the session is not registered yet
     claims = connection.call(GetSessionClaims(connection.tenant, session))

@@ -17,6 +17,7 @@ from coord.integrations.git.worktree.worktree import (
     git_of,
     liveness_of,
     operation_in_progress,
+    record_ownership,
     worktrees,
 )
 from coord.sdk.client.client import Client
@@ -85,8 +86,10 @@ def clean(
             why = _remove_exclusively(client, git, each, target, salvaged if salvage else None)
         if why:
             kept[name] = why
-        else:
-            removed.append(name)
+            continue
+        removed.append(name)
+        if each.owner == own and not dry_run:
+            record_ownership(client, git, each)
     return CleanReport(removed, salvaged, kept)
 
 

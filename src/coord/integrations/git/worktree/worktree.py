@@ -165,10 +165,22 @@ def _take_over(
     inside = Git(there.path)
     ready = f"{git_dir(inside)}/{READY}"
     warnings = [] if os.path.exists(ready) else _finish_setup(inside, git, there, setup, ready)
-    known = client.show().owned_resources.get("worktrees")
-    listed = known if isinstance(known, dict) else {}
-    client.update(owned={"worktrees": {**listed, as_text(there.path): there.branch}})
+    record_ownership(client, git, there)
     return WorktreeEntry(there.path, there.branch, False, warnings=warnings)
+
+
+def record_ownership(client: Client, git: Git, there: Worktree) -> None:
+    """Add a worktree and its branch to what this session owns, or drop what no longer exists (GIT-26)."""
+    owned, path = client.show().owned_resources, as_text(there.path)
+    folders, branches = owned.get("worktrees"), owned.get("branches")
+    folders = {**folders} if isinstance(folders, dict) else {}
+    branches = [name for name in branches if name != there.branch] if isinstance(branches, list) else []
+    folders.pop(path, None)
+    if there.present:
+        folders[path] = there.branch
+    if there.branch and not git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{there.branch}").code:
+        branches.append(there.branch)
+    client.update(owned={"worktrees": folders, "branches": branches})
 
 
 def _finish_setup(inside: Git, git: Git, there: Worktree, setup: str, ready: str) -> list[str]:

@@ -18,8 +18,11 @@ COMMANDS = (
             BLOB,
             CAPABILITIES,
             Flag("replaces", "the session that this one continues", "ID", "name"),
+            Flag("force", "replace it even if it may be alive"),
+            Flag("reason", "why it is replaced by force", "TEXT"),
             Flag("bin", "the agent's program", "PATH", default=None),
             Flag("tool-version", "the version of that program", "TEXT", default=None),
+            Flag("model", "the model that the agent uses", "TEXT", default=None),
         ),
     ),
     CommandSpec(
@@ -52,16 +55,22 @@ COMMANDS = (
     ),
     CommandSpec(
         "peers",
-        "list the other sessions",
+        "list the other sessions, and those of other repositories",
         handler="coord.transports.cli.handlers.sessions:peers",
         examples=("coord peers", "coord peers --live"),
         flags=(Flag("live", "leave out sessions that show no sign of life"),),
     ),
     CommandSpec(
         "status",
-        "show this session: its task, locks and messages",
+        "show this session: its claims, locks, waits and messages",
         handler="coord.transports.cli.handlers.sessions:status",
         examples=("coord status",),
+    ),
+    CommandSpec(
+        "dashboard",
+        "show what all agents do, and the queue",
+        handler="coord.transports.cli.handlers.sessions:dashboard",
+        examples=("coord dashboard",),
     ),
     CommandSpec(
         "session show",
@@ -74,7 +83,7 @@ COMMANDS = (
     ),
     CommandSpec(
         "dereg",
-        "end this session and release its locks",
+        "end this session and its sub-agents",
         handler="coord.transports.cli.handlers.sessions:dereg",
         examples=("coord dereg",),
         arguments=(

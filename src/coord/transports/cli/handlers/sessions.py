@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.sessions.commands import SessionInfo
+from coord.core.lifecycle.commands import Overview
+from coord.core.sessions.commands import SessionInfo, SessionWait
+from coord.core.tasks.types import TaskClaim
 from coord.sdk.client.client import Client
 from coord.sdk.client.session_memory import SessionMemory
 from coord.transports import arguments
@@ -12,9 +14,12 @@ from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count, fields_of, timestamp
 
 COLUMNS = ("session_id", "agent", "liveness", "state", "task", "last_heartbeat_at", "cwd")
+ELSEWHERE_COLUMNS = ("session_id", "agent", "liveness", "state", "task", "last_heartbeat_at", "repository")
+DASHBOARD = ("agent", "state", "current_task", "queue_depth", "last_heartbeat_at")
 STATUS_LINES = (
-    *("session_id", "agent", "role", "project", "parent", "liveness", "state", "task", "pid", "cwd"),
-    *("started_at", "last_heartbeat_at", "locks", "messages", "stuck"),
+    *("session_id", "agent", "role", "model", "project", "parent", "liveness", "state", "current_task"),
+    *("current_file", "claims", "locks", "waits", "agents", "messages", "emergencies", "stuck"),
+    *("pid", "cwd", "started_at", "last_heartbeat_at"),
 )
 
 
@@ -32,8 +37,11 @@ class RegisterArgs(DescribeArgs, frozen=True):
     """The arguments of `coord register`."""
 
     replaces: str
+    force: bool
+    reason: str
     bin: str | None
     tool_version: str | None
+    model: str | None
 
 
 def register(client: Client, args: RegisterArgs) -> Answer:
@@ -44,12 +52,16 @@ def register(client: Client, args: RegisterArgs) -> Answer:
         status=args.status,
         bin=args.bin,
         version=args.tool_version,
+        model=args.model,
         blob=args.blob,
         capabilities=_capabilities(args.capabilities),
         replaces=args.replaces,
+        force=args.force,
+        reason=args.reason,
     )
     line = f"Registered {reply.session.session_id}; {_company(reply.peers)}"
-    return Answer(fields_of(reply), line, _rows(reply.peers), COLUMNS)
+    fields = {**fields_of(reply), "session": _fields(reply.session), "peers": _all_fields(reply.peers)}
+    return Answer(fields, line, _rows(reply.peers), COLUMNS)
 
 
 def heartbeat(client: Client, _args: Args) -> Answer:
@@ -78,7 +90,12 @@ def update(client: Client, args: UpdateArgs) -> Answer:
         capabilities=_capabilities(args.capabilities),
         **blob,
     )
-    return Answer({"session": fields_of(reply)}, f"Updated {reply.session_id}")
+    gone = [
+        f"{verb} {', '.join(names)}"
+        for verb, names in (("released", reply.released), ("returned", reply.returned))
+        if names
+    ]
+    return Answer({"session": _fields(reply)}, "; ".join((f"Updated {reply.session_id}", *gone)))
 
 
 class PeersArgs(Args, frozen=True):
@@ -88,23 +105,112 @@ class PeersArgs(Args, frozen=True):
 
 
 def peers(client: Client, args: PeersArgs) -> Answer:
-    """List the other sessions."""
-    found = client.peers(live=args.live)
-    return Answer({"peers": fields_of(found)}, _company(found), _rows(found), COLUMNS)
+    """List the other sessions here, and those of other repositories on this machine."""
+    here, elsewhere = client.peers(live=args.live), client.peers_elsewhere(live=args.live)
+    fields = {"peers": _all_fields(here), "elsewhere": _all_fields(elsewhere)}
+    if not elsewhere:
+        return Answer(fields, _company(here), _rows(here), COLUMNS)
+    line = f"{_company(here)}; in other repositories: {_names(elsewhere)}"
+    rows = [*({**row, "repository": "here"} for row in _rows(here)), *_rows(elsewhere)]
+    return Answer(fields, line, rows, ELSEWHERE_COLUMNS)
 
 
 def status(client: Client, _args: Args) -> Answer:
-    """Show this session: its task, locks and messages."""
+    """Show this session and what blocks it; without a session, an overview of the project."""
     reply = client.status()
+    if reply["session"] is None:
+        return _overview(reply["overview"], reply["stuck"], "You have no session here; ")
     session, locks, messages, stuck = (reply[name] for name in ("session", "locks", "messages", "stuck"))
-    shown = {**fields_of(session), "task": _task(session.current_task)}
-    shown |= {"locks": [lock.resource for lock in locks], "messages": messages, "stuck": stuck}
-    rows = [{"field": name, "value": shown[name]} for name in STATUS_LINES]
+    now_ms = reply["now_ms"]
+    shown = _fields(session)
+    shown |= {"state": in_words(session, now_ms), "current_task": _task(session.current_task)}
+    shown |= {"claims": [_claim(claim, now_ms) for claim in reply["claims"]]}
+    shown |= {"locks": [f"{lock.resource} ({arguments.span(lock.expires_in_s)} left)" for lock in locks]}
+    shown |= {"waits": [_wait(wait, now_ms) for wait in session.waits], "messages": messages, "stuck": stuck}
+    shown |= {"agents": [f"{agent.session_id} ({in_words(agent, now_ms)})" for agent in reply["agents"]]}
+    shown["emergencies"] = reply["emergencies"]
+    rows = [{"field": name, "value": shown[name]} for name in STATUS_LINES if shown[name] not in ("", [], 0)]
     unread = count(messages, "unread message")
-    line = f"{session.session_id}: {session.state}, {count(len(locks), 'lock')}, {unread}"
+    if reply["emergencies"]:
+        unread += f" ({count(reply['emergencies'], 'emergency message')})"
+    line = f"{session.session_id}: {in_words(session, now_ms)}, {count(len(locks), 'lock')}, {unread}"
     if stuck:
         line += f"; stuck: {', '.join(stuck)} (see coord task show, then retry or skip)"
-    return Answer(fields_of(reply), line, rows, ("field", "value"))
+    fields = {**reply, "session": _fields(session), "agents": _all_fields(reply["agents"])}
+    del fields["now_ms"]
+    return Answer(fields_of(fields), line, rows, ("field", "value"))
+
+
+def dashboard(client: Client, _args: Args) -> Answer:
+    """Show what all agents do."""
+    return _overview(client.overview(), [task.task_id for task in client.stuck_tasks()])
+
+
+def _overview(found: Overview, stuck: Sequence[str], before: str = "") -> Answer:
+    """Return what all sessions do, the locks, the waits and the queue of the project."""
+    waits = [
+        {"session_id": session.session_id, **fields_of(wait)}
+        for session in found.sessions
+        for wait in session.waits
+    ]
+    queue = found.queue
+    fields = {
+        "session": None,
+        "agents": _all_fields(found.sessions),
+        "locks": found.locks,
+        "waits": waits,
+        "queue": fields_of(queue),
+        "stuck": list(stuck),
+    }
+    parts = [
+        count(len(found.sessions), "session"),
+        count(found.locks, "lock"),
+        f"{len(waits)} waiting",
+        f"{count(queue.unfinished, 'open task')} ({queue.working} in work, {queue.stuck} stuck)",
+    ]
+    line = before + ", ".join(parts)
+    if stuck:
+        line += f"; stuck: {', '.join(stuck)} (see coord task show, then retry or skip)"
+    return Answer(fields, line, [_agent_row(each, found.now_ms) for each in found.sessions], DASHBOARD)
+
+
+def _agent_row(session: SessionInfo, now_ms: int) -> dict[str, Any]:
+    return {
+        "agent": session.agent or session.session_id,
+        "state": in_words(session, now_ms),
+        "current_task": _task(session.current_task) or "(none)",
+        "queue_depth": max(0, session.claims - 1),
+        "last_heartbeat_at": timestamp(session.last_heartbeat_ms),
+    }
+
+
+def in_words(session: SessionInfo, now_ms: int) -> str:
+    """Return the state of a session with what it waits for, behind whom, and for how long already."""
+    if session.state != "blocked" or not session.waits:
+        return session.state
+    return f"blocked: waiting for {_wait(session.waits[0], now_ms)}"
+
+
+def _wait(wait: SessionWait, now_ms: int) -> str:
+    names = ", ".join(resource.removeprefix("file:") for resource in wait.resources)
+    behind = f" behind {', '.join(wait.behind)}" if wait.behind else ""
+    position = f", {_ordinal(wait.position)}" if wait.position > 1 else ""
+    return f"{names}{behind}{position}, {arguments.span((now_ms - wait.since_ms) / 1000)}"
+
+
+def _ordinal(number: int) -> str:
+    """Return the name of a position.
+
+    >>> [_ordinal(number) for number in (1, 2, 3, 4, 11, 22)]
+    ['1st', '2nd', '3rd', '4th', '11th', '22nd']
+    """
+    last = 0 if number % 100 in (11, 12, 13) else number % 10
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
+
+
+def _claim(claim: TaskClaim, now_ms: int) -> str:
+    left = arguments.span(max(0, claim.expires_ms - now_ms) / 1000)
+    return f"{claim.task_id} (generation {claim.generation.generation}, {left} left)"
 
 
 class DeregArgs(Args, frozen=True):
@@ -117,7 +223,8 @@ def dereg(client: Client, args: DeregArgs) -> Answer:
     """End a session and release its locks."""
     reply = client.dereg(args.session)
     released = f"; released {', '.join(reply.released)}" if reply.released else ""
-    return Answer(fields_of(reply), f"Ended {reply.session_id}{released}")
+    below = f"; with it {', '.join(reply.terminated)}" if reply.terminated else ""
+    return Answer(fields_of(reply), f"Ended {reply.session_id}{below}{released}")
 
 
 def _capabilities(texts: Sequence[str] | None) -> dict[str, float] | None:
@@ -129,17 +236,35 @@ def _capabilities(texts: Sequence[str] | None) -> dict[str, float] | None:
 def _company(peers: Sequence[SessionInfo]) -> str:
     if not peers:
         return "no other sessions"
+    return f"{count(len(peers), 'other session')}: {_names(peers)}"
+
+
+def _names(peers: Sequence[SessionInfo]) -> str:
     names = ", ".join(f"{peer.agent or peer.session_id} ({peer.liveness})" for peer in peers[:5])
-    more = f" and {len(peers) - 5} more" if len(peers) > 5 else ""
-    return f"{count(len(peers), 'other session')}: {names}{more}"
+    return names + (f" and {len(peers) - 5} more" if len(peers) > 5 else "")
 
 
 def _rows(peers: Sequence[SessionInfo]) -> list[dict[str, Any]]:
-    return [{**fields_of(peer), "task": _task(peer.current_task)} for peer in peers]
+    return [{**_fields(peer), "task": _task(peer.current_task)} for peer in peers]
+
+
+def _all_fields(sessions: Sequence[SessionInfo]) -> list[dict[str, Any]]:
+    return [_fields(session) for session in sessions]
+
+
+def _fields(session: SessionInfo) -> dict[str, Any]:
+    """Return a session as plain data; the times of its task become `…_at`, too, unless it named them."""
+    task = dict(session.current_task)
+    for name in ("started", "estimated_completion"):
+        if f"{name}_ms" in task:
+            task[f"{name}_at"] = timestamp(task.pop(f"{name}_ms"))
+    return {**fields_of(session), "current_task": task}
 
 
 def _task(task: dict[str, Any]) -> str:
-    return " ".join(str(value) for value in task.values() if value)
+    """Return what a session works on: what it reported, or the task that it claimed."""
+    words = (str(task[name]) for name in ("ticket", "phase", "status") if task.get(name))
+    return " ".join(words)
 
 
 class SessionShowArgs(Args, frozen=True):

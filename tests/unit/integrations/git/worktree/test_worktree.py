@@ -28,7 +28,8 @@ def test_each_agent_has_a_branch_and_a_folder(
     assert (place, said.answer["branch"]) == (shop / ".worktrees/ann", "agent/ann")
     assert (place / "src/app.py").read_text() == "first\n"
     assert git(shop, "status", "--porcelain") == "", "the main tree does not see it"
-    assert coord("ann status").answer["session"]["owned_resources"]["worktrees"] == {str(place): "agent/ann"}
+    owned = coord("ann status").answer["session"]["owned_resources"]
+    assert owned == {"worktrees": {str(place): "agent/ann"}, "branches": ["agent/ann"]}
     monkeypatch.chdir(place)
     coord("ann lock src/app.py")
     assert coord("bob lock src/app.py --no-wait").code == 1, "GIT-24: one store for all worktrees"
@@ -80,6 +81,23 @@ def test_the_shared_tree_only_on_request_and_loudly(shop: Path, coord: Coord) ->
     assert (said.answer["shared"], said.answer["path"]) == (True, str(shop))
     assert "NOT isolated" in said.line
     assert (shop / "full").read_text() == "a file\n"
+
+
+def test_a_session_owns_its_worktrees_until_they_are_removed(shop: Path, coord: Coord) -> None:
+    """GIT-26: a branch that stays because it is not merged is still owned."""
+
+    def owned() -> dict[str, object]:
+        found: dict[str, object] = coord("ann status").answer["session"]["owned_resources"]
+        return found
+
+    one, two = (Path(coord(f"ann worktree add {name}").answer["path"]) for name in ("one", "two"))
+    git(two, "commit", "-q", "--allow-empty", "-m", "work")
+    assert owned() == {
+        "worktrees": {str(one): "agent/one", str(two): "agent/two"},
+        "branches": ["agent/one", "agent/two"],
+    }
+    assert coord("ann worktree clean one two --salvage").answer["removed"] == ["one", "two"]
+    assert owned() == {"worktrees": {}, "branches": ["agent/two"]}
 
 
 def test_cleaning_removes_only_what_would_not_be_lost(shop: Path, coord: Coord) -> None:

@@ -1,10 +1,17 @@
 """Session and setup commands from end to end."""
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from coord.core.locks.commands import AcquireLocks
+from coord.sdk.client.client import connect
 from coord.transports.cli.main import main
 from tests.support.cli import Coord
+from tests.support.git_folders import made_repository
 
 
 def test_register_tells_who_else_is_there(coord: Coord) -> None:
@@ -53,11 +60,7 @@ def test_update_merges_a_blob_or_replaces_it(coord: Coord) -> None:
 
 
 def test_status_shows_own_state(coord: Coord) -> None:
-    """The session, what it holds, and what it has to read; exit 4 for one that is not there.
-
-    SES-17, CFL-25.
-    """
-    assert coord("ann status").code == 4
+    """SES-17, CFL-25: the session, what it holds, and what it has to read."""
     coord("ann lock a.py")
     coord("bob send s-ann status hello")
     code, answer, line = coord("ann status")
@@ -66,6 +69,116 @@ def test_status_shows_own_state(coord: Coord) -> None:
     assert [lock["resource"] for lock in answer["locks"]] == ["file:a.py"]
     assert answer["messages"] == 1
     assert line == "s-ann: idle, 1 lock, 1 unread message"
+
+
+def test_status_says_what_blocks_a_session(coord: Coord, capfd: pytest.CaptureFixture[str]) -> None:
+    """STA-11: for what it waits, behind whom and for how long; its claims and locks with the time left."""
+    coord("bob lock a.py")
+    coord("ann task add login")
+    coord("ann task claim login")
+    coord("ann lock b.py")
+    with connect(session="s-ann", agent="ann") as ann:
+        repository_id = ann.location.repository_id
+        waits: dict[str, Any] = {"wait_ms": 60_000, "wait_id": "w", "leased": False}
+        ann.call(AcquireLocks(ann.caller, repository_id, ("file:a.py",), **waits))
+    code, answer, line = coord("ann status")
+    assert (code, answer["session"]["state"]) == (0, "blocked")
+    assert line == "s-ann: blocked: waiting for a.py behind s-bob, 0s, 1 lock, 0 unread messages"
+    (wait,) = answer["session"]["waits"]
+    assert (wait["resources"], wait["behind"], wait["position"]) == (["file:a.py"], ["s-bob"], 1)
+    assert [claim["task_id"] for claim in answer["claims"]] == ["login"]
+    shown = main(["--session", "s-ann", "-o", "table", "status"])
+    table = capfd.readouterr().out
+    assert shown == 0
+    assert "blocked: waiting for a.py behind s-bob" in table
+    assert "login (generation 1, 5m left)" in table or "login (generation 1, 4m" in table
+    assert "file:b.py (" in table
+
+
+def test_somebody_without_a_session_gets_an_overview(coord: Coord) -> None:
+    """CFL-25: exit 0, with the agents, the locks, the waits and the queue; the dashboard shows the same."""
+    coord("bob lock a.py b.py")
+    coord("bob task add login")
+    coord("bob task add logout")
+    coord("bob task claim login")
+    code, answer, line = coord("ann status")
+    assert (code, answer["session"], answer["locks"], answer["stuck"]) == (0, None, 2, [])
+    assert [(agent["session_id"], agent["state"]) for agent in answer["agents"]] == [("s-bob", "working")]
+    assert answer["queue"] == {"unfinished": 2, "working": 1, "stuck": 0}
+    summary = "1 session, 2 locks, 0 waiting, 2 open tasks (1 in work, 0 stuck)"
+    assert line == f"You have no session here; {summary}"
+    shown = coord("ann dashboard")
+    assert (shown.code, shown.answer["agents"], shown.line) == (0, answer["agents"], summary)
+    (bob,) = answer["agents"]
+    assert bob["current_task"]["ticket"] == "login"
+    assert bob["current_task"]["started_at"].endswith("Z")
+
+
+def test_the_end_that_a_session_reports_is_told(coord: Coord) -> None:
+    """STA-21: `update --status completed` says what it released and returned."""
+    coord("ann lock a.py")
+    coord("ann task add login")
+    coord("ann task claim login")
+    code, answer, line = coord("ann update --status completed")
+    assert (code, line) == (0, "Updated s-ann; released file:a.py; returned login")
+    assert (answer["session"]["released"], answer["session"]["returned"]) == (["file:a.py"], ["login"])
+    assert coord("bob check a.py").code == 0
+
+
+def test_ending_a_lead_names_those_that_ended_with_it(coord: Coord) -> None:
+    """SUP-9: and the child is told by its next command."""
+    coord("ann register")
+    coord("kid --parent s-ann lock a.py")
+    assert coord("ann dereg").line == "Ended s-ann; with it s-kid"
+    refused = coord("kid --parent s-ann lock b.py")
+    assert refused.code == 1
+    assert "its lead s-ann has ended" in refused.line
+
+
+def test_replacing_a_live_session_needs_force_and_a_reason(coord: Coord) -> None:
+    coord("bob lock a.py")
+    refused = coord("ann register --replaces s-bob")
+    assert refused.code == 1
+    assert "coord register --replaces s-bob --force --reason" in refused.line
+    assert coord("ann register --replaces s-bob --force").code == 2
+    assert coord("ann register --replaces s-bob --force --reason", "it hangs").answer["moved_locks"] == 1
+
+
+def test_peers_of_other_repositories_are_listed_apart(coord: Coord, tmp_path: Path) -> None:
+    """SES-14: never as if they were here; each names its repository."""
+    elsewhere = tmp_path / "elsewhere"
+    made_repository(elsewhere)
+    coord("ann register")
+    before = os.getcwd()
+    os.chdir(elsewhere)
+    try:
+        coord("cid register")
+    finally:
+        os.chdir(before)
+    coord("bob register")
+    code, answer, line = coord("ann peers")
+    assert code == 0
+    assert [peer["session_id"] for peer in answer["peers"]] == ["s-bob"]
+    assert [(peer["session_id"], peer["repository"]) for peer in answer["elsewhere"]] == [
+        ("s-cid", str(elsewhere))
+    ]
+    assert line == "1 other session: bob (live); in other repositories: cid (live)"
+
+
+def test_outside_of_a_repository_no_session_of_one_is_shown(coord: Coord, tmp_path: Path) -> None:
+    """The user's store knows that it exists; its status is shown in its repository only."""
+    coord("ann register")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    before = os.getcwd()
+    os.chdir(outside)
+    try:
+        code, answer, _ = coord("ann status")
+        peers = coord("bob peers").answer
+    finally:
+        os.chdir(before)
+    assert (code, answer["session"], answer["agents"]) == (0, None, [])
+    assert (peers["peers"], [peer["session_id"] for peer in peers["elsewhere"]]) == ([], ["s-ann"])
 
 
 def test_dereg_releases_everything(coord: Coord) -> None:
