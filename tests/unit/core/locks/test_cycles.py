@@ -119,7 +119,7 @@ def waits(harness: LockHarness) -> dict[tuple[str, str], Any]:
 
 
 def test_the_graph_says_who_waits_behind_whom() -> None:
-    """DLK-2, STA-5: waiting and denied requests with their blockers, positions and times."""
+    """DLK-2: waiting and denied requests with their blockers, positions and times."""
     harness = family()
     harness.wait("cid", "file:b")
     harness.pass_time(5_000)

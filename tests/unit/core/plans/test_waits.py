@@ -12,6 +12,7 @@ from coord.core.plans.commands import (
     ClaimNamed,
     ClaimNext,
     EndTaskWait,
+    GetTasks,
     NewTask,
     NextTask,
     SetTrack,
@@ -76,6 +77,10 @@ class Office(LockHarness):
 
     def submit(self, name: str, task: str) -> None:
         assert self.engine.call(SubmitResult("local", "p", task, name, 1, b"{}", "wp")).accepted
+
+    def submit_newest(self, name: str, task: str) -> None:
+        (info,) = self.engine.call(GetTasks("p", (task,))).tasks
+        self.engine.call(SubmitResult("local", "p", task, name, info.generation, b"{}", "wp"))
 
     def victims(self) -> list[str]:
         return [event["victim"] for event in self.events("lock.deadlock") if event["resolved"]]
@@ -421,3 +426,23 @@ def test_the_graph_shows_waits_for_tasks(office: Office) -> None:
     assert (wait.session, wait.kind, set(wait.wants)) == ("ann", "task", {"t", "v"})
     blockers = {(each.session, each.by, each.what) for each in wait.blockers}
     assert blockers == {("bob", "lock", "t"), ("cid", "track", "v")}
+
+
+@pytest.mark.parametrize("closing", ["rem", "bea"])
+def test_the_task_of_lower_priority_returns_to_the_queue(office: Office, closing: str) -> None:
+    """DLK-8, DLK-16, LCK-10: Rem's task has priority 3 and Beatrice's 5, and both requests have none."""
+    office.add("r", "r", priority=3)
+    office.add("b", "b", priority=5)
+    office.claim("rem", "r")
+    office.claim("bea", "b")
+    wants = {"rem": "file:b", "bea": "file:r"}
+    first = "bea" if closing == "rem" else "rem"
+    replies = {name: office.wait(name, wants[name]) for name in (first, closing)}
+    assert office.victims() == ["rem"]
+    refused = replies["rem"] if closing == "rem" else office.confirm("rem", replies["rem"])
+    assert (refused.outcome, refused.lost, refused.lost_to) == ("deadlock", ["file:r"], "bea")
+    assert (refused.claims, refused.again) == (["r"], ["file:b", "file:r"])
+    told = office.told("rem", "preempt")
+    assert any(each.endswith("then run: coord lock b r && coord task claim r") for each in told)
+    states = {task.task_id: task.state for task in office.engine.call(GetTasks("p")).tasks}
+    assert states == {"r": "ready", "b": "in_progress"}

@@ -44,7 +44,7 @@ def test_denied_requests_tasks_and_sub_agents_are_marked() -> None:
 
 
 def test_a_cycle_is_shown_once_and_marked() -> None:
-    """DLK-18: everybody in it waits, so one of them is on top."""
+    """DLK-3: everybody in it waits, so one of them is on top."""
     cycle = ["bob", "ann"]
     waits = [wait("bob", {"ann": "a.py"}, cycle=cycle), wait("ann", {"bob": "b.py"}, cycle=cycle)]
     lines = tree(waits, 200).splitlines()
