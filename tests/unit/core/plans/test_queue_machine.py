@@ -18,6 +18,7 @@ from coord.core.errors import CoordError
 from coord.core.identity import Caller
 from coord.core.plans.commands import (
     AddTasks,
+    AssignTask,
     ClaimNext,
     GetTasks,
     NewTask,
@@ -26,6 +27,7 @@ from coord.core.plans.commands import (
     SkipTask,
     SplitTask,
 )
+from coord.core.sessions.commands import Heartbeat
 from coord.core.tasks.commands import ReleaseClaim, ResetTask, SubmitResult
 from coord.core.tasks.types import ReleaseReason
 from coord.engine.engine import Engine
@@ -51,6 +53,8 @@ class TaskModel(NamedTuple):
     retries: int = 0
     retry_ms: int = 0
     parts: tuple[str, ...] = ()
+    assignee: str = ""
+    assigned_until_ms: int = 0
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -64,6 +68,9 @@ class QueueMachine(RuleBasedStateMachine):
         self.generation: dict[str, int] = {}
         self.failed: dict[str, list[int]] = {agent: [] for agent in AGENTS}
         self.limited: dict[str, int] = dict.fromkeys(AGENTS, 0)
+        self.beat_ms: dict[str, int] = dict.fromkeys(AGENTS, self.now)
+        for agent in AGENTS:
+            self.engine.call(Heartbeat(Caller(agent, agent=agent, project="p")))
 
     # The model.
 
@@ -103,6 +110,19 @@ class QueueMachine(RuleBasedStateMachine):
             retry_ms = self.now + min(5_000 * 4 ** (retries - 1), 600_000) if pause else 0
             self.change(name, base="open", retries=retries, retry_ms=retry_ms)
 
+    def live(self, agent: str) -> bool:
+        """Whether an agent sent a command in the last five minutes."""
+        return self.now - self.beat_ms[agent] < 300_000
+
+    def kept_from(self, name: str, agent: str) -> bool:
+        """Whether a task is assigned to another agent that is live and has no task."""
+        model = self.tasks[name]
+        other = model.assignee
+        busy = any(each.base == "worked" and each.agent == other for each in self.tasks.values())
+        return (
+            other not in ("", agent) and self.now < model.assigned_until_ms and self.live(other) and not busy
+        )
+
     def depends(self, name: str, on: str) -> bool:
         model = self.tasks[name]
         return name == on or any(self.depends(other, on) for other in model.parts or model.depends_on)
@@ -141,14 +161,29 @@ class QueueMachine(RuleBasedStateMachine):
             for part in parts:
                 self.tasks[part] = TaskModel(model.depends_on, model.priority, self.now)
 
+    @rule(data=st.data(), agent=st.sampled_from(AGENTS), seconds=st.sampled_from([20, 1200]))
+    def assign(self, data: st.DataObject, agent: str, seconds: int) -> None:
+        name = data.draw(st.sampled_from([*sorted(self.tasks), NAMES[-1]]))
+        command = AssignTask(
+            caller=Caller("lead"), tenant="local", project="p", task=name, agent=agent, for_ms=seconds * 1000
+        )
+        taken = name in self.tasks and self.state(name) in ("in_progress", "done", "skipped")
+        if name not in self.tasks or taken or not self.live(agent):
+            self.refused(command)
+            return
+        assert self.engine.call(command).assignee == agent
+        self.change(name, assignee=agent, assigned_until_ms=self.now + seconds * 1000)
+
     @rule(agent=st.sampled_from(AGENTS), limit=st.sampled_from([1, 1, 2, 5]))
     def take_next(self, agent: str, limit: int) -> None:
         ready = sorted(
             (model.added_ms - 60_000 * model.priority, name)
             for name, model in self.tasks.items()
-            if self.state(name) == "ready"
+            if self.state(name) == "ready" and not self.kept_from(name, agent)
         )
-        caller = Caller(agent, agent=agent)
+        if self.now - self.beat_ms[agent] >= 15_000:
+            self.beat_ms[agent] = self.now
+        caller = Caller(agent, agent=agent, project="p")
         command = ClaimNext(caller=caller, tenant="local", project="p", lease_ms=LEASE_MS, limit=limit)
         reply = self.engine.call(command)
         if ready and self.blocked_reason(agent):
@@ -166,6 +201,7 @@ class QueueMachine(RuleBasedStateMachine):
         unfinished = [name for name in self.tasks if self.state(name) not in ("done", "skipped")]
         moving = [n for n in unfinished if self.state(n) == "in_progress" or self.tasks[n].retry_ms]
         moving += [agent] if self.blocked_reason(agent) else []
+        moving += [name for name in self.tasks if self.state(name) == "ready"]
         expected = Runnable.DONE if not unfinished else Runnable.BLOCKED if moving else Runnable.DEADLOCKED
         assert reply.outcome is expected
 
