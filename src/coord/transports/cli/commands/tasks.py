@@ -142,7 +142,7 @@ COMMANDS = (
         ),
         arguments=(CLAIMED, GENERATION),
         flags=(RESULT, COMMAND_ID),
-        details="Without a generation, coord looks up the claim of this session first. A script states the "
+        details="Without a generation, the claim counts that this session holds now. A script states the "
         "generation that it was granted: then a claim that was lost and taken again is not mistaken for it.",
     ),
     CommandSpec(
