@@ -13,6 +13,7 @@ import pytest
 from coord.core.errors import Unavailable
 from coord.transports.cli.commands.registry import all_commands
 from coord.transports.cli.completion import SCRIPTS, candidates, quietly
+from coord.transports.cli.main import main
 from tests.support.cli import Coord
 from tests.support.terminals import Terminal
 
@@ -172,6 +173,35 @@ def plain(shown: str) -> str:
     while "\b" in text:
         text = re.sub("[^\b]?\b", "", text, count=1)
     return text
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("ack", "message"),
+        ("group join", "reviewers"),
+        ("delegation done", "delegation"),
+        ("task claim", "A-001-login"),
+        ("task submit", "A-001-login"),
+        ("task list --track", "A"),
+        ("agent disable", "ann"),
+        ("project-lock", "shop"),
+        ("send", "s-ann ann"),
+        ("dereg", "s-ann"),
+    ],
+)
+def test_completion_offers_what_the_store_knows(coord: Coord, capfd, typed: str, offered: str) -> None:
+    """Each kind of word that a command completes is read from the store."""
+    coord("ann task add A-001-login")
+    coord("ann task claim A-001-login")
+    coord("ann group create reviewers")
+    coord("bob register")
+    ids = {
+        "message": coord("ann send s-bob warn x").answer["id"],
+        "delegation": coord("ann delegation add s-ann x").answer["delegation"]["id"],
+    }
+    assert main(["--session", "s-bob", "completion", "words", "--", *typed.split(), ""]) == 0
+    assert capfd.readouterr().out.split() == ids.get(offered, offered).split()
 
 
 def test_tab_creates_no_store(repository: Path, on_path: None) -> None:

@@ -5,7 +5,12 @@ from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
 MESSAGE = Flag("m", "the commit message (-: read standard input)", "TEXT", "text or input", dest="message")
 FILES = Argument(
-    "file", "only these (default: all locked, changed files)", many=True, optional=True, dest="files"
+    "file",
+    "only these (default: all locked, changed files)",
+    many=True,
+    optional=True,
+    completes="own",
+    dest="files",
 )
 NAME = Argument("name", "its name (default: the agent's name)", optional=True)
 INTO = Flag("into", "compare with this branch (default: the main tree's HEAD)", "BRANCH", "name")

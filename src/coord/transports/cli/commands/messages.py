@@ -3,8 +3,8 @@
 from coord.transports.cli.commands.flags import KIND, SENDING, SUBJECT
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
-GROUP = Argument("name", "the name of the group")
-DELEGATION = Argument("id", "the id of a delegation")
+GROUP = Argument("name", "the name of the group", completes="groups")
+DELEGATION = Argument("id", "the id of a delegation", completes="delegations")
 
 COMMANDS = (
     CommandSpec(
@@ -49,7 +49,7 @@ COMMANDS = (
         "acknowledge messages",
         handler="coord.transports.cli.handlers.messages:ack",
         examples=("coord ack 17-0",),
-        arguments=(Argument("id", "the id of a message", many=True, dest="ids"),),
+        arguments=(Argument("id", "the id of a message", many=True, completes="unread", dest="ids"),),
         flags=(
             Flag("of", "the session that got it (only for people)", "SESSION", "name", completes="peers"),
         ),
@@ -106,7 +106,7 @@ COMMANDS = (
             Argument("to", "a session, or an agent with one session", completes="recipients"),
             Argument("what", "what to do, in one line"),
         ),
-        flags=(Flag("task", "the task it belongs to", "ID", "name"),),
+        flags=(Flag("task", "the task it belongs to", "ID", "name", completes="tasks"),),
         details=(
             "Warns if a similar delegation is active, and delegates anyway. It ends when it is done, "
             "cancelled, or when the session of its recipient ends."

@@ -17,7 +17,7 @@ COMMANDS = (
             *TASK,
             BLOB,
             CAPABILITIES,
-            Flag("replaces", "the session that this one continues", "ID", "name"),
+            Flag("replaces", "the session that this one continues", "ID", "name", completes="peers"),
             Flag("force", "replace it even if it may be alive"),
             Flag("reason", "why it is replaced by force", "TEXT"),
             Flag("bin", "the agent's program", "PATH", default=None),

@@ -112,7 +112,7 @@ COMMANDS = (
         "keep a task for an agent while it is live and free",
         handler="coord.transports.cli.handlers.tasks:assign",
         examples=("coord task assign A-001-schema otto", "coord task assign A-001-schema otto --for 10m"),
-        arguments=(ID, Argument("agent", "an agent of this project, or its session")),
+        arguments=(ID, Argument("agent", "an agent of this project, or its session", completes="recipients")),
         flags=(Flag("for", "for how long (default: 2m)", "DURATION", "duration", default=120.0),),
         details="Afterwards, or if the agent is busy or gone, task next offers it to all.",
     ),

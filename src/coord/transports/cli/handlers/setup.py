@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -159,18 +159,8 @@ def completion(options: Options, args: CompletionArgs) -> str:
 
 def _completions(client: "Client", what: str) -> Iterable[str]:
     """Return the words of a kind that the store knows."""
-    if what == "tasks":
-        return [task.task_id for task in client.task_list()]
-    if what == "claimed":
-        return [task.task_id for task in client.task_list(state="in_progress")]
-    if what == "held":
-        return [lock.resource for lock in client.locks()]
-    if what == "own":
-        from coord.core.locks.commands import ListLocks
-
-        return [lock.resource for lock in client.call(ListLocks(client.caller, own=True))]
-    if what == "tracks":
-        return [task.track for task in client.task_list() if task.track]
+    if what in _COMPLETIONS:
+        return _COMPLETIONS[what](client)
     peers = client.peers()
     agents = [peer.agent for peer in peers if peer.agent]
     if what == "agents":
@@ -178,6 +168,24 @@ def _completions(client: "Client", what: str) -> Iterable[str]:
     if what == "projects":
         return [client.project, *(peer.project for peer in peers if peer.project)]
     return [*(peer.session_id for peer in peers), *(agents if what == "recipients" else [])]
+
+
+def _own_locks(client: "Client") -> Iterable[str]:
+    from coord.core.locks.commands import ListLocks
+
+    return [lock.resource for lock in client.call(ListLocks(client.caller, own=True))]
+
+
+_COMPLETIONS: "dict[str, Callable[[Client], Iterable[str]]]" = {
+    "tasks": lambda client: [task.task_id for task in client.task_list()],
+    "claimed": lambda client: [task.task_id for task in client.task_list(state="in_progress")],
+    "tracks": lambda client: [task.track for task in client.task_list() if task.track],
+    "held": lambda client: [lock.resource for lock in client.locks()],
+    "own": _own_locks,
+    "groups": lambda client: [group.name for group in client.groups()],
+    "delegations": lambda client: [each.id for each in client.delegations()],
+    "unread": lambda client: [message.id for message in client.recv(peek=True).messages],
+}
 
 
 def version(_options: Options, _args: Args) -> Answer:
