@@ -153,7 +153,7 @@ def _colour(column: str, row: Row) -> str:
     name = row.get("field") if column == "value" else column
     if name not in COLOURED:
         return ""
-    return COLOURS.get(str(row.get(column)).partition(" ")[0].lower(), "")
+    return COLOURS.get(str(row.get(column)).partition(" ")[0].rstrip(":").lower(), "")
 
 
 def _aligned(

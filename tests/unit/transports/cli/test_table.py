@@ -85,12 +85,14 @@ def test_states_have_colours_that_do_not_disturb_the_columns() -> None:
     """Alignment counts cells: the same table with colours is the same text without them."""
     rows = [
         {"name": "ada", "state": "live", "expires_in": "30s", "expires_in_s": 30.0},
+        {"name": "eve", "state": "blocked: waiting for a.py", "expires_in": "5m", "expires_in_s": 300.0},
         {"name": "bob", "state": "dead", "expires_in": "5m", "expires_in_s": 300.0},
     ]
     columns = ("name", "state", "expires_in")
     made = table(rows, columns, 80, colours=True)
     assert "\x1b[32mlive" in made
     assert "\x1b[31mdead" in made
+    assert "\x1b[33mblocked: waiting for a.py" in made
     assert "\x1b[33m30s" in made
     assert re.sub("\x1b\\[[0-9]*m", "", made).split() == table(rows, columns, 80).split()
 

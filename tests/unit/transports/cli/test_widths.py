@@ -34,6 +34,7 @@ LISTINGS = (
     Listing("renew", ("file:own.py",)),
     Listing(f"check {LONG}", (f"file:{LONG}",)),
     Listing("peers", ("s-ann",)),
+    Listing("dashboard", ("ann",)),
     Listing("register", ("s-ann",)),
     Listing("status", ("s-bob", "file:own.py")),
     Listing("session show s-ann", ("s-ann", TASK)),

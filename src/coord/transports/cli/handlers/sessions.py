@@ -123,7 +123,7 @@ def status(client: Client, _args: Args) -> Answer:
     session, locks, messages, stuck = (reply[name] for name in ("session", "locks", "messages", "stuck"))
     now_ms = reply["now_ms"]
     shown = _fields(session)
-    shown |= {"state": in_words(session, now_ms), "current_task": _task(session.current_task)}
+    shown |= {"state": in_words(session, now_ms), "current_task": task_of(session)}
     shown |= {"claims": [_claim(claim, now_ms) for claim in reply["claims"]]}
     shown |= {"locks": [f"{lock.resource} ({arguments.span(lock.expires_in_s)} left)" for lock in locks]}
     shown |= {"waits": [_wait(wait, now_ms) for wait in session.waits], "messages": messages, "stuck": stuck}
@@ -178,7 +178,7 @@ def _agent_row(session: SessionInfo, now_ms: int) -> dict[str, Any]:
     return {
         "agent": session.agent or session.session_id,
         "state": in_words(session, now_ms),
-        "current_task": _task(session.current_task) or "(none)",
+        "current_task": task_of(session) or "(none)",
         "queue_depth": max(0, session.claims - 1),
         "last_heartbeat_at": timestamp(session.last_heartbeat_ms),
     }
@@ -245,7 +245,7 @@ def _names(peers: Sequence[SessionInfo]) -> str:
 
 
 def _rows(peers: Sequence[SessionInfo]) -> list[dict[str, Any]]:
-    return [{**_fields(peer), "task": _task(peer.current_task)} for peer in peers]
+    return [{**_fields(peer), "task": task_of(peer)} for peer in peers]
 
 
 def _all_fields(sessions: Sequence[SessionInfo]) -> list[dict[str, Any]]:
@@ -261,8 +261,9 @@ def _fields(session: SessionInfo) -> dict[str, Any]:
     return {**fields_of(session), "current_task": task}
 
 
-def _task(task: dict[str, Any]) -> str:
+def task_of(session: SessionInfo) -> str:
     """Return what a session works on: what it reported, or the task that it claimed."""
+    task = session.current_task
     words = (str(task[name]) for name in ("ticket", "phase", "status") if task.get(name))
     return " ".join(words)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from coord.core.sessions.commands import SessionInfo
 from coord.transports import arguments
+from coord.transports.cli.handlers.sessions import in_words, task_of
 from coord.transports.cli.output import count, fields_of, timestamp, visible
 from coord.transports.cli.table import Row, fitted, table
 from coord.transports.cli.top.snapshot import Snapshot
@@ -31,7 +32,8 @@ def _title(taken: Snapshot) -> str:
 
 
 def _sections(taken: Snapshot, sort: str, age_s: float) -> Iterator[tuple[str, list[Row], tuple[str, ...]]]:
-    sessions = [_session_row(session, own=session.session_id == taken.own) for session in taken.sessions]
+    now_ms = taken.now_ms + round(age_s * 1000)
+    sessions = [_session_row(each, now_ms, own=each.session_id == taken.own) for each in taken.sessions]
     columns = ("session", "state", "liveness", "task", "file", "last_heartbeat_at")
     yield "SESSIONS", _sorted(sessions, sort, "session", "last_heartbeat_at"), columns
     locks = [_lock_row(fields_of(lock), age_s) for lock in taken.locks]
@@ -56,14 +58,13 @@ def _sections(taken: Snapshot, sort: str, age_s: float) -> Iterator[tuple[str, l
     yield "UNREAD MESSAGES", messages, ("from", "sent_at", "kind", "subject")
 
 
-def _session_row(session: SessionInfo, *, own: bool) -> dict[str, Any]:
-    task = session.current_task
+def _session_row(session: SessionInfo, now_ms: int, *, own: bool) -> dict[str, Any]:
     return {
         "session": f"{session.agent or session.session_id}{' (you)' if own else ''}",
-        "state": session.state,
+        "state": in_words(session, now_ms),
         "liveness": session.liveness,
-        "task": task.get("task", ""),
-        "file": task.get("file", ""),
+        "task": task_of(session),
+        "file": session.current_file,
         "last_heartbeat_at": timestamp(session.last_heartbeat_ms),
     }
 

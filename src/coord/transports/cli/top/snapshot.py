@@ -23,6 +23,7 @@ class Snapshot(NamedTuple):
     locks: Sequence[LockInfo]
     tasks: Sequence[TaskInfo]
     messages: Sequence[MessageInfo]
+    now_ms: int
     read_at: float
 
 
@@ -37,4 +38,5 @@ def read_snapshot(client: Client) -> Snapshot:
     sessions += client.peers()
     states = (TaskStatus.IN_PROGRESS, TaskStatus.READY, TaskStatus.BLOCKED)
     tasks = [task for state in states for task in client.task_list(state=state.value)]
-    return Snapshot(client.project, own, sessions, client.locks(), tasks, messages, time.monotonic())
+    now_ms = client.log.now()
+    return Snapshot(client.project, own, sessions, client.locks(), tasks, messages, now_ms, time.monotonic())

@@ -13,7 +13,7 @@ from coord.sdk.client.client import connect
 from coord.transports.cli.main import main
 from coord.transports.cli.table import cells_wide
 from coord.transports.cli.top.screen import ENTER, HOME, LEAVE, Screen
-from tests.support.cli import PROGRAM, Coord
+from tests.support.cli import PROGRAM, Coord, started
 from tests.support.terminals import Terminal
 
 
@@ -40,6 +40,22 @@ def test_a_frame_shows_everything_and_fits(busy: Coord, columns: int) -> None:
         assert text in terminal.shown
     assert "please review" in terminal.shown
     assert all(cells_wide(line) <= columns for line in terminal.shown.splitlines() if "\x1b" not in line)
+
+
+def test_a_frame_says_who_waits_for_what(busy: Coord) -> None:
+    """A session that waits is blocked, on what and behind whom; its lock names the waiter."""
+    waiter = started("eve", "lock", "src/app.py", "--wait", "60s")
+    try:
+        while not busy("ann locks").answer["locks"][0]["waiters"]:
+            assert waiter.poll() is None, "it ended without waiting"
+        terminal = live(200, "--once")
+        assert terminal.exit_code() == 0
+        assert "blocked: waiting for src/app.py behind s-ann" in terminal.shown
+        (row,) = [line for line in terminal.shown.splitlines() if line.startswith("file:src/app.py")]
+        assert "eve" in row
+    finally:
+        waiter.terminate()
+        waiter.communicate()
 
 
 def test_a_pipe_gets_the_same_as_json(busy: Coord) -> None:
