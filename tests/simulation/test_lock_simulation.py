@@ -27,7 +27,8 @@ granted, ConfirmWait waiting, ConfirmWait withdrawn, ConfirmWait deadlock, Steal
 PreemptLock, WithdrawWait, ReleaseLocks proven, ReleaseLocks refused, RenewLocks proven, RenewLocks
 refused, CheckLocks proven, CheckLocks refused, ended released, ended expired, ended lapsed, ended
 stolen, ended preempted, ended deadlock, ended owner_dead, ended session_ended, ended parent_ended,
-upgraded, victim, session dead, session deregistered, session replaced, message.delivered,
+upgraded, victim, session dead, session deregistered, session replaced, session terminated, sub-agent
+over, message.delivered,
 message.undelivered, error dead, error lost, error not_owner, error not_stealable, error not_found, error
 gone, error impostor, AckMessages, conflict, pause, clock jump, asker died, lost before the commit, lost
 after the commit, lost on its way, landed late, came too late, killed at load, killed at

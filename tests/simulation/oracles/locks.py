@@ -127,6 +127,9 @@ class LockOracle:
     def _check_end(self, event: Value, puts: dict[str, Value]) -> None:
         session = self.sessions.get(event["session"]) or puts[f"session/{event['session']}"]
         self.counts[f"session {event['end_reason']}"] += 1
+        require(event["end_reason"] != "terminated" or event.get("by"), "terminated by nobody:", event)
+        if session.get("children") and not event.get("successor"):
+            self._check_children(event, puts)
         if event["end_reason"] != "dead":
             return
         process = session.get("process")
@@ -136,6 +139,17 @@ class LockOracle:
         )
         proven = process is not None and self._is_dead(process)
         require(proven or (silent and tickets), "declared dead without proof:", event, session)
+
+    def _check_children(self, event: Value, puts: dict[str, Value]) -> None:
+        """Check that no sub-agent goes on after the commit that ends its lead, unless it registers again."""
+        for name, before in self.sessions.items():
+            if before.get("parent") != event["session"] or before.get("ended_ms"):
+                continue
+            child = puts.get(f"session/{name}", before)
+            over = child.get("ended_ms") or child.get("terminated_by")
+            again = child.get("started_ms") == self.at
+            require(over or again, "a sub-agent outlives its lead:", event, child)
+            self.counts["sub-agent over"] += 1
 
     def ancestors(self, session: str) -> list[str]:
         found: list[str] = []

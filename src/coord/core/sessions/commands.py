@@ -7,12 +7,16 @@ from coord.core.sessions.schema import Liveness
 
 
 class SessionWait(Reply, frozen=True):
-    """A request of a session that waits: for what, since when, behind whom, and at which position."""
+    """A request of a session that waits: for what, since when, behind whom, and at which position.
+
+    A wait for a task has no resources; it names the `project`.
+    """
 
     resources: tuple[str, ...]
     since_ms: int
     behind: list[str] = []
     position: int = 0
+    project: str = ""
 
 
 class SessionInfo(Reply, frozen=True):

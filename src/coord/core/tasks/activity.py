@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from coord.core import keys
-from coord.core.locks.schema import LockRequest, SessionWaits, WaitState
+from coord.core.locks.schema import LockRequest, SessionWaits, TaskWait, WaitState
 from coord.core.locks.table import (
     RequestAt,
     blocking_locks,
@@ -41,11 +41,12 @@ class Claim(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """What a session does: its newest claim, the requests that it waits for, and how many claims it has."""
+    """What a session does: its newest claim, its requests that wait, its claims, and its wait for a task."""
 
     claim: Claim | None = None
     waits: Sequence[RequestAt] = ()
     claims: int = 0
+    task_wait: TaskWait | None = None
 
 
 def describe(
@@ -74,9 +75,23 @@ def activities(tx: Transaction, sessions: Sequence[Session], now: int) -> dict[s
     )
     claims, requests = _claims(tx, names, now), _open_requests(tx, names, now)
     return {
-        name: Activity(next(iter(claims[name]), None), requests.get(name, ()), len(claims[name]))
+        name: Activity(
+            next(iter(claims[name]), None),
+            requests.get(name, ()),
+            len(claims[name]),
+            _task_wait(tx, name, now),
+        )
         for name in names
     }
+
+
+def _task_wait(tx: Transaction, name: str, now: int) -> TaskWait | None:
+    """Return the wait of a session for a task; only one that holds something has such a wait."""
+    waits = tx.get(keys.waits(name), SessionWaits)
+    wait = waits.task if waits is not None else None
+    if wait is None or wait.state is not WaitState.WAITING:
+        return None
+    return wait if alive(tx, wait, now) else None
 
 
 def _claims(tx: Transaction, names: Iterable[str], now: int) -> dict[str, list[Claim]]:
@@ -135,6 +150,10 @@ def _waits(
     for each in sorted(requests, key=lambda one: (one.request.since_ms, one.key)):
         wait = _wait(tx, each, queue, now) if each.key in known else _wait_without_blockers(each.request)
         shown.setdefault(each.request.session, []).append(wait)
+    for name, activity in found.items():
+        if activity.task_wait is not None:
+            wait = SessionWait((), activity.task_wait.since_ms, project=activity.task_wait.project)
+            shown.setdefault(name, []).append(wait)
     return shown
 
 
@@ -154,7 +173,8 @@ def _wait(tx: Transaction, waiting: RequestAt, queue: Sequence[RequestAt], now: 
 def state_of(session: Session, life: Liveness, activity: Activity, now: int) -> str:
     """Return the state of a session that does this."""
     claimed_ms = activity.claim.task.claimed_ms if activity.claim else 0
-    return session_state(session, life, now, waits=bool(activity.waits), claimed_ms=claimed_ms)
+    waits = bool(activity.waits) or activity.task_wait is not None
+    return session_state(session, life, now, waits=waits, claimed_ms=claimed_ms)
 
 
 def _session_info(

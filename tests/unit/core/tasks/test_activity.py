@@ -7,7 +7,7 @@ import pytest
 from coord.core.identity import ProcessState
 from coord.core.lifecycle.commands import Register
 from coord.core.locks.commands import BeginToolCall, EndToolCall
-from coord.core.plans.commands import AddTasks, NewTask
+from coord.core.plans.commands import AddTasks, ClaimNext, NewTask
 from coord.core.routing.commands import GetAgents
 from coord.core.sessions.commands import GetSession, ListSessions, UpdateSession
 from coord.core.tasks.commands import ClaimTask, ReleaseClaim
@@ -97,6 +97,26 @@ def test_only_a_wait_that_somebody_waits_for_blocks(harness: LockHarness) -> Non
     assert show(harness, "cid").state == "blocked"
     harness.pass_time(15_000)
     assert show(harness, "cid").state == "idle"
+
+
+def test_a_session_that_holds_something_and_waits_for_a_task_is_blocked(harness: LockHarness) -> None:
+    """STA-4: one that holds nothing and waits for work is idle: it is ready."""
+    harness.engine.call(AddTasks("shop", (NewTask(task_id="login", files=("file:a",)),)))
+    harness.lock("ada", "file:a")
+
+    def ask(name: str) -> None:
+        waits: dict[str, Any] = {"lease_ms": 60_000, "wait_ms": 60_000, "leased": False}
+        caller = harness.who(name)
+        harness.engine.call(
+            ClaimNext(caller=caller, tenant="local", project="shop", repository=REPOSITORY, **waits)
+        )
+
+    ask("bob")
+    assert (show(harness, "bob").state, show(harness, "bob").waits) == ("idle", [])
+    harness.lock("bob", "file:b")
+    ask("bob")
+    (wait,) = show(harness, "bob").waits
+    assert (show(harness, "bob").state, wait.resources, wait.project) == ("blocked", (), "shop")
 
 
 def test_a_tool_call_makes_a_session_work_on_its_file(harness: LockHarness) -> None:

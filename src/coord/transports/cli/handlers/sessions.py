@@ -193,6 +193,7 @@ def in_words(session: SessionInfo, now_ms: int) -> str:
 
 def _wait(wait: SessionWait, now_ms: int) -> str:
     names = ", ".join(resource.removeprefix("file:") for resource in wait.resources)
+    names = names or f"a task of {wait.project}"
     behind = f" behind {', '.join(wait.behind)}" if wait.behind else ""
     position = f", {_ordinal(wait.position)}" if wait.position > 1 else ""
     return f"{names}{behind}{position}, {arguments.span((now_ms - wait.since_ms) / 1000)}"
