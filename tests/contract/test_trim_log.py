@@ -18,7 +18,8 @@ T0 = 1_700_000_000_000
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trim, "NEWEST_KEPT", 2)
-    monkeypatch.setattr(trim, "STEP_ENTRIES", 3)
+    for step in ("STEP_ENTRIES", "ORDINARY_STEP"):
+        monkeypatch.setattr(trim, step, 3)
     monkeypatch.setattr(trim, "TRIM_EVERY", 4)
 
 

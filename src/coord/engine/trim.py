@@ -20,6 +20,8 @@ from coord.stores.contract import Entry, Store
 
 STEP_ENTRIES = 10_000
 """How many entries one call of the store removes, so that commits can run in between."""
+ORDINARY_STEP = 2 * TRIM_EVERY
+"""How many entries an ordinary command removes: more than come until the next trim, and soon done."""
 SLACK = 10
 """An engine trims only if a tenth of the log can go: a trim may cost a snapshot of all records."""
 HELD_FACTOR = 2
@@ -59,7 +61,7 @@ def trim_log(store: Store, now: int, *, whole: bool) -> int:
     state = log_state(store, now)
     if not whole:
         worth = state.removable >= max(TRIM_EVERY, (state.head - state.first) // SLACK)
-        step = min(state.keep_from, state.first + STEP_ENTRIES)
+        step = min(state.keep_from, state.first + ORDINARY_STEP)
         if worth:
             store.trim(step)
         return step - state.first if worth else 0
