@@ -59,7 +59,7 @@ MUTANTS = [
     Mutant(
         "a guard is not woken by a lost lock",
         "coord.transports.cli.handlers.guard:guard",
-        "on_lost=lambda _: over.set()",
+        "on_lost=lambda error: _lost(over, notices, error)",
         "on_lost=None",
         (f"{TEST_GUARD}::test_a_stolen_lock_ends_the_command_at_once",),
     ),

@@ -32,7 +32,7 @@ def test_whoever_is_a_peer_can_be_written_to(connect: Connect, tmp_path: Path) -
     """MSG-6, MSG-10: a peer of another repository reads it in its own inbox, and can reply."""
     with connect("shop", "s-ann", "ann") as ann, connect("api", "s-bob", "bob") as bob:
         bob.register()
-        assert [peer.session_id for peer in ann.peers()] == ["s-bob"]
+        assert [peer.session_id for peer in ann.peers_elsewhere()] == ["s-bob"]
         for address in ("s-bob", "bob", "s-b"):
             sent = ann.send(address, "request", f"to {address}", blob={"n": 1}, priority=2)
             assert sent.recipients == {"s-bob": "live"}
@@ -40,7 +40,7 @@ def test_whoever_is_a_peer_can_be_written_to(connect: Connect, tmp_path: Path) -
         assert [message.subject for message in received] == ["to s-bob", "to bob", "to s-b"]
         assert (first.from_session_id, first.from_repository) == ("s-ann", str(tmp_path / "shop"))
         assert (first.blob, first.priority) == ({"n": 1}, 2)
-        assert bob.peers()[0].session_id == "s-ann", "who wrote can be answered"
+        assert bob.peers_elsewhere()[0].session_id == "s-ann", "who wrote can be answered"
         bob.send("ann", "reply", "yes", reply_to=first.id)
         (reply,) = ann.recv().messages
         assert (reply.subject, reply.hops, reply.from_repository) == ("yes", 1, str(tmp_path / "api"))
