@@ -382,6 +382,13 @@ MUTANTS = [
         ("tests/unit/core/locks/test_deadlock.py::test_bid_that_was_not_renewed_saves_the_victim",),
     ),
     Mutant(
+        "the deadlock search takes a denied request to write for one to read",
+        "coord.core.locks.acquire:_deny",
+        "(before.mode, before.exact) != (request.mode, request.exact)",
+        "before.exact != request.exact",
+        ("tests/unit/core/locks/test_deadlock.py::test_bid_repeated_in_another_mode_counts_at_once",),
+    ),
+    Mutant(
         "the deadlock search ignores denied requests",
         "coord.core.locks.deadlock:break_deadlocks",
         "not cycle and skipped",

@@ -26,6 +26,7 @@ from coord.core.locks.resources import parse_resource
 from coord.core.locks.schema import EndedLock, Guard, Lock, LockRef, LockRequest, SessionWaits, WaitState
 from coord.core.records import Stored, decode
 from coord.core.sweep import Sweep
+from coord.core.transaction import Written
 from coord.engine.batch import Batch
 from coord.engine.engine import Engine
 from coord.engine.pending import PendingCommand
@@ -61,7 +62,7 @@ class WatchedEngine(Engine):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.carried_out: list[tuple[PendingCommand, list[dict[str, Any]], set[str]]] = []
+        self.carried_out: list[tuple[PendingCommand, list[dict[str, Any]], dict[str, tuple[str, ...]]]] = []
 
     def _with_sweep(self, jobs: list[PendingCommand], now: int) -> list[PendingCommand]:
         found = super()._with_sweep(jobs, now)
@@ -71,7 +72,7 @@ class WatchedEngine(Engine):
 
     def _commit(self, batch: Batch, now: int) -> None:
         completed = [
-            (job, [msgspec.json.decode(event) for event in tx.events], set(tx.writes))
+            (job, [msgspec.json.decode(event) for event in tx.events], refusals(tx.writes))
             for job, tx in batch.completed
         ]
         super()._commit(batch, now)
@@ -84,12 +85,30 @@ def shown(locks: list[Any]) -> set[tuple[object, ...]]:
     }
 
 
-def deadlocks(events: list[dict[str, Any]], written: set[str]) -> list[dict[str, Any]]:
-    """The deadlocks that a command met, each with what its victim lost and what the command wrote."""
+def refusals(writes: dict[str, Written]) -> dict[str, tuple[str, ...]]:
+    """The waits that a command refused, each with its cycle; one that is deleted may have had any."""
+    found: dict[str, tuple[str, ...]] = {}
+    for key, item in writes.items():
+        if item.value is None:
+            found[key] = ()
+        elif isinstance(item.value, LockRequest) and item.value.state is WaitState.REFUSED:
+            found[key] = item.value.cycle
+    return found
+
+
+def deadlocks(events: list[dict[str, Any]], refused: dict[str, tuple[str, ...]]) -> list[dict[str, Any]]:
+    """The deadlocks that a command met.
+
+    Each with what its victim lost, what it was asked for and by whom, and the waits that the command refused.
+    """
     found: list[dict[str, Any]] = []
+    asked: set[tuple[str, str]] = set()
     for event in events:
-        if event["event"] == "lock.deadlock":
-            found.append({**event, "lost": set(), "written": written})
+        if event["event"] == "lock.preemption_asked":
+            asked.add((event["resource"], event["by"]))
+        elif event["event"] == "lock.deadlock":
+            found.append({**event, "lost": set(), "asked": asked, "refused": refused})
+            asked = set()
         elif event["event"] == "lock.released" and event["end_reason"] == "deadlock":
             found[-1]["lost"].add(event["resource"])
     return found
@@ -180,17 +199,19 @@ class LockComparison:
         done = {id(job) for job, _, _ in self.engine.carried_out}
         failed = [(job.command, job.error) for job in jobs if id(job) not in done]
         assert not failed, f"a batch failed: {failed}"
-        for job, events, written in self.engine.carried_out:
-            self._compare(job, events, written)
+        for job, events, refused in self.engine.carried_out:
+            self._compare(job, events, refused)
         self._fill_in_fences()
         self.check()
 
     # Comparing.
 
-    def _compare(self, job: PendingCommand, events: list[dict[str, Any]], written: set[str]) -> None:
+    def _compare(
+        self, job: PendingCommand, events: list[dict[str, Any]], refused: dict[str, tuple[str, ...]]
+    ) -> None:
         trial: NaiveLocks = pickle.loads(pickle.dumps(self.naive))  # a copy, many times as quick as deepcopy
         trial.dead_pids = self.naive.dead_pids
-        found = deadlocks(events, written)
+        found = deadlocks(events, refused)
         self.met.update("resolved" if event["resolved"] else "told" for event in found)
         refusal, expected = "", {}
         try:

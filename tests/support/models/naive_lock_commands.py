@@ -138,7 +138,8 @@ class NaiveLocks(Books):
         denied = request
         if before is not None:
             request.since = before.since
-        if before is not None and self.now - before.renewed < 5_000 and before.exact == request.exact:
+        same = before is not None and (before.mode, before.exact) == (request.mode, request.exact)
+        if before is not None and same and self.now - before.renewed < 5_000:
             denied = before
         else:
             self.requests = [other for other in self.requests if other is not before] + [denied]

@@ -507,7 +507,7 @@ class Books:
             assert taken, f"{event}: the victim is not the cheapest, or lost the wrong locks"
             taken.sort(key=lambda circle: circle[self.victim(circle)].request.denied)
             if event.get("until_ms"):  # several circles of the same names: the one that was asked is ripe
-                taken.sort(key=lambda circle: not self.ripe(circle))
+                taken.sort(key=lambda circle: (not self.ripe(circle), not self.asks(circle, event)))
             circle, new.cycles = taken[0], (tuple(event["cycle"]),)
             who = frozenset(link.session for link in circle)
             if any(link.request.denied for link in circle) and not self.ripe(circle):
@@ -532,9 +532,8 @@ class Books:
         warned = self.told.get(frozenset(link.session for link in circle))
         if warned is None or warned.until:
             return False
-        since = warned.since
-        return self.now - since >= 20_000 and all(
-            link.request.renewed > since for link in circle if link.request.denied
+        return self.now - warned.since >= 20_000 and all(
+            link.request.renewed > warned.since for link in circle if link.request.denied
         )
 
     def _ask_back(self, circle: list[Link], needed: list[Lock], by: str) -> None:
@@ -571,7 +570,14 @@ class Books:
         place = self.victim(circle)
         loser = circle[place].request
         lost = {hold.resource for hold in self.needed(circle[place].session, circle[place - 1].request)}
-        return lost == event["lost"] and (loser.denied or loser.key in event["written"])
+        refused = event["refused"].get(loser.key) in {(), names(circle)}
+        return lost == event["lost"] and (loser.denied or refused)
+
+    def asks(self, circle: list[Link], event: dict[str, Any]) -> bool:
+        """Whether asking the victim of this circle asks for what was asked."""
+        victim, before = self.victim(circle), circle[self.victim(circle) - 1].request
+        needed = self.needed(circle[victim].session, before)
+        return {(h.resource, before.session) for h in needed if not h.preempted_by} == event["asked"]
 
     def _revoke(self, circle: list[Link], place: int) -> None:
         session, _, loser = circle[place]

@@ -212,7 +212,11 @@ def _deny(tx: Transaction, table: LockTable, blocking: list[LockAt], position: i
     waits = tx.get(keys.waits(request.session), SessionWaits)
     if before is None and waits is not None and len(waits.keys) >= WAITS_MAX:
         return LockReply(Outcome.HELD, holder=holder, position=position)
-    if before is None or now - before.renewed_ms >= DENIED_QUIET_MS or before.exact != request.exact:
+    if (
+        before is None
+        or now - before.renewed_ms >= DENIED_QUIET_MS
+        or (before.mode, before.exact) != (request.mode, request.exact)
+    ):
         put_request(tx, key, request)
     if before is None:
         _notify_holders(tx, request, blocking, now)

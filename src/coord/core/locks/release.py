@@ -20,6 +20,7 @@ from coord.core.locks.locks import (
     overlapping_locks,
     read_lock,
     require_lock,
+    resource_of,
 )
 from coord.core.locks.resources import NAMED_RESOURCES_MAX, Resource, parse_resources
 from coord.core.locks.schema import EndReason, Guard, Lock, LockRenewed
@@ -120,4 +121,4 @@ def _own_one(tx: Transaction, resource: Resource, session: str, fence: int, now:
         )
     if ended_by_time(lock, now) is not None:
         raise LockLost(f"the lock on {resource.text} has expired", hint="ask for it again (coord lock)")
-    return LockAt(key, lock, msgspec.structs.replace(resource, nested=lock.nested))
+    return LockAt(key, lock, resource_of(lock))

@@ -260,6 +260,17 @@ def test_wait_and_bid_in_one_circle(harness: LockHarness) -> None:
     assert harness.confirm("ann", waiting).ok, "bob asked on, and lost b"
 
 
+def test_bid_repeated_in_another_mode_counts_at_once(harness: LockHarness) -> None:
+    """DLK-3, CFL-17: who first asked to read and now asks to write waits for the readers, too."""
+    harness.lock("ann", "file:a")
+    harness.lock("bob", "file:b", mode="read")
+    harness.lock("cid", "file:c")
+    harness.lock("ann", "file:b", "file:c", mode="read")
+    harness.lock("ann", "file:b", "file:c", mode="write")
+    assert harness.wait("bob", "file:a").outcome == "waiting"
+    assert [event["cycle"] for event in harness.events("lock.deadlock")] == [["bob", "ann", "bob"]]
+
+
 def test_bids_do_not_hide_a_circle_of_waits(harness: LockHarness) -> None:
     """DLK-3, DLK-13: a circle of waits is resolved at once, also if one with a bid shares a wait with it."""
     harness.lock("ann", "file:a")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from coord.core.errors import CoordError
+from coord.core.identity import ProcessState
 from coord.core.locks.commands import AcquireLocks, RenewLocks
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
@@ -32,6 +33,17 @@ def test_renewal_fails_nobody_in_its_batch(harness: LockHarness) -> None:
     renewed, acquired = harness.engine.call_many([renew, acquire])
     assert renewed.locks[0].fence == fence
     assert acquired.ok
+
+
+def test_release_of_a_single_file_leaves_the_waiters_of_others_alone(harness: LockHarness) -> None:
+    """A file is not the folder of its name: nobody who waits for something below it is looked at."""
+    harness.pids["bob"] = 7
+    harness.lock("ann", "file:x", exact=("file:x",))
+    harness.lock("ann", "file:d/*")
+    harness.wait("bob", "file:*/z")
+    harness.life[7] = ProcessState.DEAD
+    assert "wait" not in harness.written_by(lambda: harness.release("ann", "file:x"))
+    assert "wait" in harness.written_by(lambda: harness.release("ann", "file:d/*"))
 
 
 def test_earlier_fence_proves_nothing(harness: LockHarness) -> None:
