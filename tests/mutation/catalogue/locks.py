@@ -496,9 +496,9 @@ MUTANTS = [
     Mutant(
         "a hook releases locks that its session took by name",
         "coord.core.locks.tool_calls:release_hook_locks",
-        "if named and HOOK in lock_at.lock.uses",
-        "if named",
-        ("tests/unit/core/locks/test_tool_calls.py::test_what_was_asked_for_by_name_keeps_its_terms",),
+        "end_uses(tx, lock_at, [HOOK], EndReason.RELEASED, now)",
+        "end_uses(tx, lock_at, lock_at.lock.uses, EndReason.RELEASED, now)",
+        ("tests/unit/core/locks/test_uses.py::test_a_hook_and_a_hand",),
     ),
     Mutant(
         "the first use of a lock that ends takes the lock along",

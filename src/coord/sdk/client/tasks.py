@@ -119,13 +119,15 @@ class TaskCalls(Connection):
         lock_files: bool = True,
         wait_s: float | None = 0,
         limit: int = 1,
+        stop_if_deadlocked: bool = False,
         command_id: str = "",
     ) -> NextTask:
         """Claim the first task this agent may take; wait up to `wait_s` seconds (None: without limit).
 
         `limit` claims several tasks in one step; the reply lists the further ones in `more`. A step claims
         the first of several tasks whose files overlap, and ends at 64 locked files or a long reply. It does
-        not wait if no task can become ready by itself (`done`, `deadlocked`).
+        not wait if no task can become ready by itself (`done`, `deadlocked`). With `stop_if_deadlocked` the
+        wait ends at once if others wait for what this session has claimed, and it for them.
         """
         from coord.core.plans.commands import ClaimNext
         from coord.sdk.validation.tasks import words
@@ -161,7 +163,7 @@ class TaskCalls(Connection):
         if patience_ms:
             waiter, leased = waiting_process(self)
             command = msgspec.structs.replace(command, wait_ms=patience_ms, waiter=waiter, leased=leased)
-        return wait_for_task(self, command, wait_s, command_id)
+        return wait_for_task(self, command, wait_s, command_id, stop_if_deadlocked=stop_if_deadlocked)
 
     def assign_task(self, task_id: str, agent: str, *, for_s: float = ASSIGNED_S) -> TaskInfo:
         """Keep a task for an agent for some time, while the agent is live and has no other task."""

@@ -75,10 +75,18 @@ def wait_in_queue(client: Connection, reply: LockReply, deadline: float) -> Lock
     return waiting if reply.outcome is Outcome.WITHDRAWN else reply
 
 
-def wait_for_task(client: Connection, command: ClaimNext, wait_s: float | None, command_id: str) -> NextTask:
+def wait_for_task(
+    client: Connection,
+    command: ClaimNext,
+    wait_s: float | None,
+    command_id: str,
+    *,
+    stop_if_deadlocked: bool,
+) -> NextTask:
     """Ask for a task until one is granted, none can become ready by itself, or `wait_s` has passed.
 
-    A deadlock that costs this session something ends the wait, too.
+    A deadlock that costs this session a lock ends the wait, too. If it holds only a claim that others wait
+    for, the wait ends with `stop_if_deadlocked`; else it goes on, because the claim's lease may expire.
     """
     from coord.core.plans.commands import EndTaskWait, Runnable
 
@@ -90,9 +98,12 @@ def wait_for_task(client: Connection, command: ClaimNext, wait_s: float | None, 
             reply: NextTask = client.call(command, command_id)
             command = msgspec.structs.replace(command, registered=reply.registered)
             left_s = POLL_S if deadline is None else deadline - time.monotonic()
-            waits = reply.outcome in (Runnable.BLOCKED, Runnable.DENIED) and not reply.lost_to
+            stops = reply.lost_to and (reply.lost or stop_if_deadlocked)
+            waits = reply.outcome in (Runnable.BLOCKED, Runnable.DENIED) and not stops
             if not waits or left_s <= 0:
                 return reply
+            if reply.lost_to:  # ask on, but no longer as a part of the cycle
+                command = msgspec.structs.replace(command, wait_ms=0)
             if client.on_wait is not None:
                 client.on_wait(reply)
             look_s = (reply.look_ms - store.now()) / 1000 if reply.look_ms else POLL_S

@@ -9,10 +9,11 @@ from coord.core.identity import ProcessState
 from coord.core.locks.commands import CheckFences
 from coord.core.sessions.commands import Heartbeat
 from coord.core.tasks.claim_locks import AGING_MAX, lock_priority
-from coord.core.tasks.commands import GetClaimHistory
+from coord.core.tasks.commands import GetClaimHistory, SubmitResult
 from coord.core.tasks.schema import PRIORITY_STEP_MS, Spec
 from tests.support.claim_harness import LEASE_MS, ClaimHarness
 from tests.support.lock_harness import REPOSITORY, T0
+from tests.support.rule_harness import Kept, RuleHarness
 
 
 @pytest.fixture
@@ -99,8 +100,11 @@ def test_preemption_ends_the_claim_when_its_time_is_over(harness: ClaimHarness) 
     harness.preempt("bob", "file:a.py", priority=9, grace_ms=10_000)
     harness.pass_time(9_999)
     assert harness.renew_claim("ann", "t").success
-    harness.pass_time(1)
-    assert harness.submit("ann", "t").reason == "LOCK_LOST"
+    unswept = RuleHarness()
+    (records,) = harness.store.load([], [("", "key", 1000, ("", ""))]).ranges
+    unswept.records = {each.key: Kept(each.value, each.index_key) for each in records}
+    submit = SubmitResult("local", "p", "t", "ann", 1, b"{}", "wp")
+    assert unswept.run(submit, harness.now + 1).reply.reason == "LOCK_LOST"
 
 
 def test_a_late_result_counts_while_nobody_had_the_files(harness: ClaimHarness) -> None:

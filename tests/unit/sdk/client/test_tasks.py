@@ -100,3 +100,23 @@ def test_a_deadlock_ends_the_wait_for_a_task() -> None:
         assert engine.call(waiting).outcome.value == "waiting", "the client has given up"
         reply = client.next_task(wait_s=60)
         assert (reply.lost, reply.lost_to) == (["name:a"], "bob")
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_wait_behind_claims_only_goes_on_unless_asked(stops: bool) -> None:
+    """Each has claimed what the other waits for: nobody loses anything, and a lease may still expire."""
+    with open_client("memory:") as client:
+        engine, repository = client.engine, client.location.repository_id
+        tasks = [NewTask(task_id=name, repository=repository) for name in ("a", "b")]
+        tasks += [
+            NewTask(task_id=f"{name}2", depends_on=(name,), repository=repository) for name in ("a", "b")
+        ]
+        engine.call(AddTasks("shop", tuple(tasks)))
+        assert client.claim_task("a").success
+        zed = ClaimNext(
+            caller=Caller("zed", agent="zed"), tenant="local", project="shop", lease_ms=60_000, wait_ms=60_000
+        )
+        assert engine.call(zed).ok
+        assert engine.call(zed).outcome.value == "blocked"
+        reply = client.next_task(wait_s=60 if stops else 0.05, stop_if_deadlocked=stops)
+        assert (reply.lost, bool(reply.lost_to)) == ([], stops)

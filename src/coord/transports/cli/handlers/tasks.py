@@ -133,6 +133,7 @@ def next_(client: Client, args: NextArgs) -> Answer:
             lock_files=not args.no_locks,
             wait_s=args.wait_s,
             limit=args.most,
+            stop_if_deadlocked=True,
             command_id=args.command_id,
         )
     if not reply.ok:
