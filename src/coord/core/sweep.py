@@ -65,6 +65,9 @@ def sweep(tx: Transaction, command: Sweep, now: int) -> SweepReply:
             if deadline > now or passed == command.limit:
                 return SweepReply(passed, 0 if updated else deadline)
             after = (found.index_key, found.key)
+            written = tx.writes.get(found.key)
+            if written is not None and written.index_key != found.index_key:
+                continue  # this sweep has ended it, or moved its deadline
             if found.key.startswith(keys.PENDING_UPDATE_PREFIX):
                 if updated:
                     continue  # one of them is enough work for a sweep

@@ -382,6 +382,13 @@ MUTANTS = [
         ("tests/unit/core/locks/test_deadlock.py::test_bid_that_was_not_renewed_saves_the_victim",),
     ),
     Mutant(
+        "a sweep acts on a deadline that it has moved itself",
+        "coord.core.sweep:sweep",
+        "written.index_key != found.index_key",
+        "False",
+        ("tests/unit/core/locks/test_expiry.py::test_a_sweep_leaves_the_deadline_of_its_own_hand_off",),
+    ),
+    Mutant(
         "the deadlock search takes a denied request to write for one to read",
         "coord.core.locks.acquire:_deny",
         "(before.mode, before.exact) != (request.mode, request.exact)",
