@@ -80,7 +80,7 @@ def commit(
         raise Invalid("this folder is not a git worktree", hint="run coord commit inside one")
     git = Git(repository.root)
     own = write_locks(client.call(ListLocks(client.caller, own=True)))
-    selection = _select(git, own, client.resolve([f"file:{word}" for word in files]))
+    selection = _select(git, client, own, client.resolve([f"file:{word}" for word in files]))
     _verify_locks(client, selection.locks, fence)
 
     def on_wait(passed_s: float) -> None:
@@ -93,7 +93,7 @@ def commit(
     return _verify_commit(git, client, branch, made, selection, own)
 
 
-def _select(git: Git, own: list[LockInfo], named: Sequence[str]) -> _Selection:
+def _select(git: Git, client: Client, own: list[LockInfo], named: Sequence[str]) -> _Selection:
     """Return the held files that differ from HEAD; named files have to be held."""
     held, wanted = CoveredPaths(lock.resource for lock in own), CoveredPaths(named)
     chosen: list[Change] = []
@@ -107,14 +107,15 @@ def _select(git: Git, own: list[LockInfo], named: Sequence[str]) -> _Selection:
             chosen.append(change)
             needed.add(resource)
         elif named:
-            raise NotOwner(
+            raise _lost(client, [change.path]) or NotOwner(
                 f"{as_text(change.path)} is not locked by this session", hint="run coord lock first"
             )
         else:
             left_out.append(change.path)
     if not chosen:
-        others = f" ({len(left_out)} other files do)" if left_out else ""
-        raise Refused(
+        number = len(left_out)
+        others = f" ({number} other {'file does' if number == 1 else 'files do'})" if left_out else ""
+        raise _lost(client, left_out) or Refused(
             f"nothing to commit: no file that this session holds differs from HEAD{others}",
             hint="run coord lock for the files that you changed; coord status shows your locks",
         )
@@ -125,6 +126,21 @@ def _select(git: Git, own: list[LockInfo], named: Sequence[str]) -> _Selection:
     expected = named or [lock.resource for lock in own]
     locks = [lock for lock in own if lock.resource in needed]
     return _Selection(chosen, locks, _unchanged(git, expected, chosen), left_out)
+
+
+def _lost(client: Client, paths: Sequence[str]) -> LockLost | None:
+    """Return why the session may not commit one of these files any more: its claim lost the lock."""
+    from coord.core.lifecycle.commands import GetSessionMemory
+
+    memory = client.call(GetSessionMemory(caller=client.caller, tenant=client.tenant))
+    resources = {f"file:{as_text(path)}" for path in paths}
+    for claim in memory.lost:
+        if claim.note.partition(" was lost")[0] in resources:
+            return LockLost(
+                f"task {claim.task_id} (generation {claim.generation}) ended: {claim.note}",
+                hint=f"coord task claim {claim.task_id} gets task and files again",
+            )
+    return None
 
 
 def _unchanged(git: Git, expected: Sequence[str], chosen: list[Change]) -> list[str]:

@@ -112,7 +112,7 @@ def test_nothing_held_is_nothing_to_commit(shop: Path, coord: Coord) -> None:
     coord("ann lock src/app.py --mode read")
     refused = coord("ann commit -m x")
     assert (refused.code, refused.answer["error"]["code"]) == (1, "refused")
-    assert "1 other files do" in refused.line
+    assert "1 other file does" in refused.line
     assert coord("ann commit -m", " ").code == 2
 
 
@@ -302,3 +302,16 @@ def test_a_commit_that_is_refused_leaves_new_files_unknown(shop: Path, coord: Co
     coord("ann lock new.py")
     assert coord("ann commit -m x").code == 1
     assert git(shop, "status", "--porcelain") == "?? new.py"
+
+
+@pytest.mark.parametrize("words", ["commit -m late", "commit -m late src/app.py"])
+def test_a_claim_that_lost_its_lock_is_the_reason(shop: Path, coord: Coord, words: str) -> None:
+    """Rule 3: the old holder of a task is refused by name, and is told how it gets the task again."""
+    coord("ann task add T1 --files src/app.py")
+    coord("ann task claim T1")
+    coord("bob steal src/app.py --force --reason urgent")
+    (shop / "src/app.py").write_text("late\n")
+    refused = coord(f"ann {words}")
+    assert (refused.code, refused.answer["error"]["code"]) == (1, "lost")
+    assert "task T1 (generation 1) ended: file:src/app.py was lost to s-bob (stolen)" in refused.line
+    assert refused.answer["error"]["hint"] == "coord task claim T1 gets task and files again"
