@@ -7,7 +7,7 @@ giver still sends counts. Nobody who waits can slip in between. The taker is not
 import msgspec
 
 from coord.core import keys
-from coord.core.errors import Dead, Denied, Invalid, LockLost, Refused
+from coord.core.errors import Dead, Denied, Invalid, LockLost, NotFound, Refused
 from coord.core.identity import ProcessState
 from coord.core.lifecycle.commands import Handoff, HandoffReply
 from coord.core.limits import UNLIMITED_TENANT, count_off, limits_of
@@ -35,7 +35,7 @@ from coord.core.sessions.schema import Session
 from coord.core.tasks.claim_locks import claim_locks, current_task, take_claim_locks
 from coord.core.tasks.claims import claim_one, holder_refusal, remove_from_indexes
 from coord.core.tasks.commands import ClaimTask, ReleaseClaim
-from coord.core.tasks.schema import ACTIVE, RELEASED, TaskReleased, as_of
+from coord.core.tasks.schema import ACTIVE, RELEASED, UNCLAIMED, TaskReleased, as_of
 from coord.core.tasks.types import ReleaseReason, TaskStatus
 from coord.core.transaction import Transaction
 
@@ -48,7 +48,11 @@ def hand_off(tx: Transaction, command: Handoff, now: int) -> HandoffReply:
         locks, generation = _hand_over_claim(tx, command, giver, taker, now)
         what = f"task {command.task} (generation {generation})"
     else:
-        locks, generation = _hand_over_locks(tx, command, giver, taker, now), 0
+        try:
+            locks, generation = _hand_over_locks(tx, command, giver, taker, now), 0
+        except NotFound:
+            _check_task(tx, command, now)
+            raise
         what = ", ".join(lock.resource for lock in locks)
     about = {
         "from": giver.session_id,
@@ -65,6 +69,16 @@ def hand_off(tx: Transaction, command: Handoff, now: int) -> HandoffReply:
 def _has_claimed(tx: Transaction, command: Handoff, giver: Session, now: int) -> bool:
     task = as_of(current_task(tx, command.project, command.task, now), now)
     return task.claim is ACTIVE and task.session == giver.session_id
+
+
+def _check_task(tx: Transaction, command: Handoff, now: int) -> None:
+    """Say who has claimed the task, if the word that names no lock is one that another session works on."""
+    task = as_of(current_task(tx, command.project, command.task, now), now) if command.task else UNCLAIMED
+    if task.claim is ACTIVE:
+        raise Refused(
+            f"{command.task} is claimed by {task.session}, not by this session",
+            hint=f"coord task show {command.task} shows its claim",
+        )
 
 
 def _taker(tx: Transaction, to: str, giver: Session, now: int) -> Session:
@@ -115,7 +129,7 @@ def _check_lock(tx: Transaction, lock_at: LockAt, giver: Session, taker: Session
         mine = other.owner == giver.session_id
         raise Denied(
             f"{other.resource} of {other.owner} overlaps {lock.resource}",
-            hint="release it first (coord unlock)" if mine else "wait until it is released",
+            hint=f"release it first: coord unlock {other.resource}" if mine else "wait until it is released",
         )
 
 
@@ -200,6 +214,6 @@ def _lock_for_taker(
     )
     if blocking := blocking_locks(load_table(tx, request, now, waiting=()), now):
         lock = blocking[0].lock
-        hint = "release it first (coord unlock)"
+        hint = f"release it first: coord unlock {lock.resource}"
         raise Denied(f"{lock.resource} is also locked by {lock.owner}", hint=hint)
     return take_claim_locks(tx, command.project, command.task, request, now)

@@ -78,10 +78,10 @@ def _check_use(lock: Lock, use: str) -> None:
     if use and use not in lock.uses:
         raise LockLost(f"{lock.resource} was locked again since", hint="coord locks shows what holds it")
     if not use and all(map(is_claim, lock.uses)):
-        _, task_id, generation = claims_using(lock)[0]
+        _, task_id, _ = claims_using(lock)[0]
         raise Refused(
             f"{lock.resource} belongs to the claim of {task_id}",
-            hint=f"it ends with the claim: coord task submit or release {task_id} {generation}",
+            hint=f"it ends with the claim: coord task done {task_id}, or coord task release {task_id}",
         )
 
 

@@ -116,7 +116,7 @@ def milliseconds(what: str, seconds: object, *, min_s: float = 1.0) -> int:
     ):
         raise Invalid(
             f"{short_repr(seconds)} is not a {what} in seconds",
-            hint=f"use {min_s:g} to {DURATION_S_MAX:g} (30 days)",
+            hint=f"use {min_s:g} to {DURATION_S_MAX:.0f} (30 days)",
         )
     return round(seconds * 1000)
 

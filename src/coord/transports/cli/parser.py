@@ -113,7 +113,7 @@ class _Reading:
         if not self.command and any(flag.spelled == name for each in all_commands() for flag in each.flags):
             raise Invalid(f"{name} belongs to a command", hint="write it after the command")
         raise Invalid(
-            f"unknown flag {short_repr(name)}", hint=_meant(name, [*known, "--help"], f"see {where} --help")
+            f"unknown flag {short_repr(name)}", hint=meant(name, [*known, "--help"], f"see {where} --help")
         )
 
 
@@ -123,12 +123,12 @@ def _find_command(noun: str, word: str) -> CommandSpec:
     if command is not None:
         return command
     if noun:
-        hint = _meant(word, verbs(noun), f"see coord {noun} --help")
+        hint = meant(word, verbs(noun), f"see coord {noun} --help")
         raise Invalid(f"{noun} has no verb {short_repr(word)}", hint=hint)
-    raise Invalid(f"unknown command {short_repr(word)}", hint=_meant(word, first_words(), "see coord --help"))
+    raise Invalid(f"unknown command {short_repr(word)}", hint=meant(word, first_words(), "see coord --help"))
 
 
-def _meant(word: str, known: list[str], otherwise: str) -> str:
+def meant(word: str, known: list[str], otherwise: str) -> str:
     """Return a hint with the closest known word; difflib is imported only for errors."""
     import difflib
 

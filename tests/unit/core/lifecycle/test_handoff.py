@@ -101,6 +101,7 @@ def test_what_cannot_be_handed_over(harness: ClaimHarness) -> None:
         (Denied, "file:src/b.py of ann overlaps", lambda: hand(harness, "ann", "bob", "file:src")),
         (NotFound, "nobody holds", lambda: hand(harness, "ann", "bob", "file:c")),
         (CoordError, "is held by ann", lambda: hand(harness, "cleo", "bob", "file:src")),
+        (Refused, "t is claimed by ann", lambda: hand(harness, "cleo", "bob", "name:t", task="t")),
         (Refused, "does not hold t", lambda: hand(harness, "cleo", "bob", task="t")),
         (NotFound, "nobody", lambda: hand(harness, "ann", "nobody", "file:src")),
         (Invalid, "this session", lambda: hand(harness, "ann", "ann", "file:src")),
@@ -118,8 +119,9 @@ def test_a_lock_by_hand_blocks_the_claim_it_covers(harness: ClaimHarness) -> Non
     harness.add("t", "a.py")
     harness.lock("ann", "file:a.py")
     assert harness.claim("ann", "t").success
-    with pytest.raises(Denied, match=r"file:a\.py is also locked by ann"):
+    with pytest.raises(Denied, match=r"file:a\.py is also locked by ann") as caught:
         hand(harness, "ann", "bob", task="t")
+    assert caught.value.hint == "release it first: coord unlock file:a.py"
     assert harness.submit("ann", "t").accepted
 
 

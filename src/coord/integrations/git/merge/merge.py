@@ -136,7 +136,7 @@ def merge(
         _tip(git, name)  # find a misspelled name before waiting for the lock
     reason = as_text(f"merge {', '.join(names)}")[:100]
     lock = client.lock(LOCK, profile="file", ttl_s=LOCK_TTL_S, wait_s=request.wait_s, reason=reason)
-    with lock as held, watch(held):
+    with watch(lock), lock as held:
         remove_stale_worktrees(git)
         before = _tip(git, request.into)
         branches = [_Branch(name, _tip(git, name)) for name in names]

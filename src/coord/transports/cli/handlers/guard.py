@@ -40,11 +40,12 @@ def guard(client: Client, args: GuardArgs) -> Answer | int:
         on_lost=lambda error: _lost(over, notices, error),
         on_asked=_warn,
     )
-    refused = take(client, held, args)
-    if refused is not None:
-        return refused
-    with announcing_messages(client, notices):
-        return _run(args.command, client, held, over)
+    with _watchdog(client, held, args) as watchdog:
+        refused = take(client, held, args)
+        if refused is not None:
+            return refused
+        with announcing_messages(client, notices):
+            return _run(args.command, watchdog, held, over)
 
 
 def keep_locked(client: Client, args: locks.LockArgs, **more: Any) -> Answer | int:
@@ -57,22 +58,27 @@ def keep_locked(client: Client, args: locks.LockArgs, **more: Any) -> Answer | i
         on_asked=_warn_holder,
         on_waiter=lambda state: say(f"coord: {state.waiters[0]} waits for {state.resource}"),
     )
-    refused = take(client, held, args, **more)
-    if refused is not None:
-        return refused
-    names = [lock.resource for lock in held.locks]
-    with signals.handling(ENDING, lambda _: over.set()), signals.asking_nobody():
-        try:
-            with Watchdog(*release_program(client, names, held.use)), announcing_messages(client, notices):
-                show(locks.answer_of(LockReply(Outcome.GRANTED, held.locks)))
-                _end_with_input(over)
-                over.wait()
-        finally:
-            held.end(failed=True)
+    with _watchdog(client, held, args):
+        refused = take(client, held, args, **more)
+        if refused is not None:
+            return refused
+        with signals.handling(ENDING, lambda _: over.set()), signals.asking_nobody():
+            try:
+                with announcing_messages(client, notices):
+                    show(locks.answer_of(LockReply(Outcome.GRANTED, held.locks)))
+                    _end_with_input(over)
+                    over.wait()
+            finally:
+                held.end(failed=True)
     exit_code = _exit_code_with_locks(held, exit_codes.OK)
     if exit_code == exit_codes.OK:
-        say(f"Lock released ✓ {', '.join(names)}")
+        say(f"Lock released ✓ {', '.join(lock.resource for lock in held.locks)}")
     return exit_code
+
+
+def _watchdog(client: Client, held: LockBlock, args: locks.LockArgs) -> Watchdog:
+    """Return the watchdog of locks that are asked for next: a grant must never be without one."""
+    return Watchdog(*release_program(client, client.resolve(locks.resources_of(args.resources)), held.use))
 
 
 def _end_with_input(over: threading.Event) -> None:
@@ -100,7 +106,7 @@ def take(client: Client, held: LockBlock, args: locks.LockArgs, **more: Any) -> 
     return None
 
 
-def _run(command: list[str], client: Client, held: LockBlock, over: threading.Event) -> Answer | int:
+def _run(command: list[str], watchdog: Watchdog, held: LockBlock, over: threading.Event) -> Answer | int:
     """Run a command, forward signals to it, and always release the locks."""
     early: list[int] = []
     child: Child | None = None
@@ -113,14 +119,10 @@ def _run(command: list[str], client: Client, held: LockBlock, over: threading.Ev
 
     with signals.handling(signals.PASSED_ON, pass_on):
         try:
-            names = [lock.resource for lock in held.locks]
-            with Watchdog(*release_program(client, names, held.use)) as watchdog:
-                child = Child(command, group=watchdog.group, on_end=over.set)
-                for signum in early:
-                    child.send(signum)
-                over.wait()  # it has ended, or a lock is lost
-                if not child.ended.is_set():
-                    child.stop()
+            child = Child(command, group=watchdog.group, on_end=over.set)
+            for signum in early:
+                child.send(signum)
+            over.wait()  # it has ended, or a lock is lost
         except NotStarted as error:
             return failed(error.failure("the locks are released; check the spelling of the command"))
         finally:

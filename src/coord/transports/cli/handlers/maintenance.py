@@ -3,6 +3,7 @@
 import threading
 
 from coord.core.errors import Invalid
+from coord.core.ids import short_repr
 from coord.core.limits import PROFILES, RATIONALE, LimitsInfo
 from coord.core.settings import SETTINGS, SettingInfo, Value, check_setting
 from coord.sdk.client.client import Client
@@ -10,6 +11,7 @@ from coord.transports import arguments
 from coord.transports.cli import output
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer
+from coord.transports.cli.parser import meant
 
 NUMBER_DIGITS_MAX = 18
 
@@ -105,6 +107,10 @@ def limits_set(client: Client, args: LimitsSetArgs) -> Answer:
         raise Invalid(f"{unclear[0]} has no value", hint=f"write {unclear[0]}=VALUE")
     given = {name: value for name, _, value in pairs}
     settings = {name: check_setting(name, _value(given[name])) for name in given if name in SETTINGS}
+    unknown = next((name for name in given if name not in SETTINGS and name not in RATIONALE), None)
+    if unknown is not None:
+        hint = meant(unknown, [*SETTINGS, *RATIONALE], "coord limits show lists them")
+        raise Invalid(f"unknown limit {short_repr(unknown)}", hint=hint)
     limits = {name: arguments.number(value) for name, value in given.items() if name not in SETTINGS}
     if limits or args.profile:
         client.set_limits(profile=args.profile, **limits)

@@ -61,9 +61,11 @@ def _result_rows(client: Client, task_id: str, state: TaskState) -> dict[str, An
         rows["generations"] = "; ".join(claims)
     result = state.result
     if result is not None:
+        from coord.transports.cli.table import ago
+
         rows["result_by"] = (
             f"{result.agent_id or result.session_id} ({result.session_id}), generation {result.generation}, "
-            f"{timestamp(result.submitted_ms)}"
+            f"{ago(timestamp(result.submitted_ms) or '')}"
         )
         large = f"{result.size_bytes} bytes: coord task result {task_id}"
         rows["result"] = large if result.result_data is None else result.result_data

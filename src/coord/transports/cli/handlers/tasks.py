@@ -9,7 +9,7 @@ from coord.core.errors import Invalid, NotFound
 from coord.core.ids import part_ids
 from coord.core.locks.commands import LockInfo
 from coord.core.plans.commands import AddTasksReply, NextTask, Runnable, TaskInfo
-from coord.core.tasks.types import ClaimReason, TaskClaim, TaskStatus
+from coord.core.tasks.types import ClaimReason, SubmissionReason, TaskClaim, TaskStatus
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
@@ -204,7 +204,7 @@ def claim(client: Client, args: ClaimArgs) -> Answer:
         note = _salvaged(client, reply.locks, fields)
         return Answer(fields, f"Claimed {task}, generation {number}{note}")
     note = reply.detail or (f"held by {reply.current_holder}" if reply.current_holder else "")
-    hint = CLAIM_HINTS.get(reply.reason, "see coord task show")
+    hint = CLAIM_HINTS.get(reply.reason, f"see coord task show {task}")
     if reply.reason is ClaimReason.DENIED_ACTIVE_CLAIM and not reply.detail:
         message = f"{task} is taken by {reply.current_holder}{_until(client, task)}"
         failure = exit_codes.Failure(exit_codes.REFUSED, reply.reason.lower(), message, hint)
@@ -304,6 +304,13 @@ class SubmitArgs(ClaimedTaskArgs, frozen=True):
     command_id: str
 
 
+_NEXT_OF_REJECTED = {
+    SubmissionReason.NO_CLAIM: "claim it first: coord task claim {task}",
+    SubmissionReason.LOCK_LOST: "start again from the present files: coord task claim {task}",
+    SubmissionReason.FUTURE_GENERATION: "coord task show {task} prints its generation",
+}
+
+
 def submit(client: Client, args: SubmitArgs) -> Answer:
     """Submit a result."""
     number = generation_of(client, args)
@@ -315,9 +322,8 @@ def submit(client: Client, args: SubmitArgs) -> Answer:
         "work_lost": reply.work_lost,
     }
     if not reply.accepted:
-        return _refused(
-            reply.reason.value, fields, reply.detail, "coord task lineage shows whose result was accepted"
-        )
+        hint = _NEXT_OF_REJECTED.get(reply.reason, "coord task lineage shows whose result was accepted")
+        return _refused(reply.reason.value, fields, reply.detail, hint.format(task=args.task))
     return Answer(fields, f"{args.task} is done ✓ {reply.work_product_ref}")
 
 

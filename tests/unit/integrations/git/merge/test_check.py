@@ -190,6 +190,7 @@ def test_a_merge_that_is_killed_leaves_main_and_can_be_repeated(harness: GitHarn
 
 
 KILLED_AT = {
+    "as it gets the lock": "LockBlock.keep",
     "with the lock": "merge.remove_stale_worktrees",
     "while it looks at the branch": "merge.check_branch",
     "before the ref moves": "merge._Queue._move",
@@ -199,6 +200,7 @@ KILLED_AT = {
 KILL = """
 import os, sys
 from coord.integrations.git.merge import merge
+from coord.sdk.client.blocks import LockBlock
 from coord.transports.cli.main import main
 
 def kill(*_, **__):

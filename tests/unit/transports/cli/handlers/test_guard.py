@@ -154,6 +154,20 @@ def test_a_guard_killed_outright_takes_its_command_along_and_frees_the_lock(coor
     poll_until(lambda: not holders(coord), WAIT_S, "the lock is still held")
 
 
+@pytest.mark.parametrize("words", [("guard", "main-push", "--", "true"), ("lock", "main-push", "--hold")])
+def test_a_guard_killed_as_it_gets_its_lock_frees_it(words: tuple[str, ...], coord: Coord) -> None:
+    """REC-28: there is no moment between the grant and the watchdog in which a kill leaves the lock."""
+    coord("bob lock main-push")
+    process = started("ann", *words)
+    poll_until(lambda: coord("bob waits").answer["waits"], WAIT_S, "ann does not wait")
+    process.send_signal(signal.SIGSTOP)  # it cannot notice the grant
+    coord("bob unlock main-push")
+    assert holders(coord) == ["s-ann"]
+    process.kill()
+    process.communicate(timeout=60)
+    poll_until(lambda: not holders(coord), WAIT_S / 3, "the lock is still held")
+
+
 def test_a_killed_guard_frees_only_its_own_use(coord: Coord) -> None:
     """The second guard of the session goes on under the lock."""
     killed, other = (started("ann", "guard", "main-push", "--", *SLEEPING) for _ in range(2))

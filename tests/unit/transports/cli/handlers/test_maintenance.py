@@ -41,6 +41,7 @@ def test_bad_limits_change_nothing(coord: Coord) -> None:
         code, answer, _ = coord(f"ann limits set --tenant acme {words}")
         assert (code, bool(answer["error"]["hint"])) == (2, True)
     assert coord("ann limits show --tenant acme").answer["profile"] == "default"
+    assert coord("ann limits set hung_second=60").answer["error"]["hint"] == "did you mean hung_seconds?"
 
 
 def test_settings_are_shown_and_set(coord: Coord) -> None:

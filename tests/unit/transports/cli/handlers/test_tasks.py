@@ -403,6 +403,18 @@ def test_a_task_is_submitted_without_its_generation(coord: Coord) -> None:
     assert coord("ann task done c").answer["error"]["message"].startswith("c was last held by bob")
 
 
+def test_a_rejected_result_names_the_next_step(coord: Coord) -> None:
+    """Found by using it: nobody's result counts yet, so the lineage is no help."""
+    coord("ann task add a --files a.py")
+    assert coord("ann task submit a 1").line == "Refused: no claim; claim it first: coord task claim a"
+    coord("ann task claim a")
+    assert "coord task show a prints its generation" in coord("ann task submit a 7").line
+    coord("bob steal a.py --force --reason needed")
+    assert coord("ann task submit a 1").line.endswith(
+        "lost to s-bob (stolen); start again from the present files: coord task claim a"
+    )
+
+
 def test_a_person_sees_the_result_and_its_author(coord: Coord) -> None:
     """Found by using it: `task show` of a done task shows its result, who made it, and each generation."""
     coord("ann task add a")
@@ -414,5 +426,5 @@ def test_a_person_sees_the_result_and_its_author(coord: Coord) -> None:
         "-m", "coord.transports.cli.main", "--session", "s-ann", "-o", "wide", "task", "show", "a"
     )
     assert terminal.exit_code() == 0
-    for words in ("1 bob voluntary; 2 ann accepted", "ann (s-ann), generation 2", "branch=login"):
+    for words in ("1 bob voluntary; 2 ann accepted", "ann (s-ann), generation 2", " s ago", "branch=login"):
         assert words in terminal.shown
