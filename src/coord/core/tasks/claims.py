@@ -31,6 +31,7 @@ claim moves it to `history/`, so that a claim writes two records instead of thre
 import msgspec
 
 from coord.core import keys
+from coord.core.identity import ProcessState
 from coord.core.limits import (
     UNLIMITED_TENANT,
     TenantLimits,
@@ -41,8 +42,11 @@ from coord.core.limits import (
     limits_of,
     retention_index_key,
 )
+from coord.core.locks.expiry import declare_dead
 from coord.core.locks.resources import Resource
 from coord.core.locks.wait_queue import grant_waiters
+from coord.core.sessions.liveness import evidence_of
+from coord.core.sessions.schema import Session
 from coord.core.sweep import SWEEP_MAX
 from coord.core.tasks import planned as work
 from coord.core.tasks.agent_record import agent_of, limit_agent
@@ -177,7 +181,9 @@ def claim_one(
         expire(tx, TaskCommand(command.tenant, project, task_id), now)
         stored = current_task(tx, project, task_id, now)  # its dependencies may have changed
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
-        return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
+        if stored.session == command.session or not _end_if_dead(tx, stored.session, now):
+            return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
+        stored = tx.get(task_key, Task) or UNCLAIMED
     if command.expects and command.expects != (current := _claim_state(as_of(stored, now), command.expects)):
         return ClaimResult(False, ClaimReason.DENIED_UNEXPECTED, detail=f"its claim is at {current}")
     previous_agent = agent_of(stored) if stored.claim is ACTIVE else ""
@@ -197,6 +203,16 @@ def claim_one(
             tx, command, TaskCommand(command.tenant, project, task_id), stored, limits, now
         )
     return _grant(tx, command, task_key, project, task_id, previous, now)
+
+
+def _end_if_dead(tx: Transaction, session: str, now: int) -> bool:
+    """End the holder of a claim if its process is proven dead; return whether it was."""
+    holder = tx.get(keys.session(session), Session)
+    evidence = evidence_of(tx, holder) if holder is not None and not holder.ended_ms else None
+    if evidence is None or evidence.life is not ProcessState.DEAD:
+        return False
+    grant_waiters(tx, declare_dead(tx, session, evidence.detail, now), now)
+    return True
 
 
 def _claim_state(task: Task, expected: str) -> str:

@@ -192,6 +192,20 @@ def test_a_claim_dies_with_its_session(harness: ClaimHarness) -> None:
     assert harness.state("u") == "ready"
 
 
+@pytest.mark.parametrize("life", [ProcessState.ALIVE, ProcessState.UNKNOWN, ProcessState.DEAD])
+def test_a_task_of_a_dead_session_is_claimed_by_name(life: ProcessState) -> None:
+    """REC-28: whoever asks for the task proves that its holder is dead; only a proof counts."""
+    harness = ClaimHarness()
+    harness.pids["ann"] = 7
+    harness.add("t", "a.py")
+    assert harness.claim("ann", "t").success
+    harness.life[7] = life
+    reply = harness.claim("bob", "t")
+    assert reply.success is (life is ProcessState.DEAD)
+    assert harness.held() == {("bob" if reply.success else "ann", "file:a.py")}
+    assert harness.submit("ann", "t").accepted is not reply.success
+
+
 def test_a_fence_of_a_claim_is_superseded(harness: ClaimHarness) -> None:
     """Rule 3: the gates of git, too, refuse what the claim's other lock covered."""
     fence = next(lock.fence for lock in harness.lock("ann", "file:b.py").locks)
