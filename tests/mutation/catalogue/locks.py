@@ -389,6 +389,13 @@ MUTANTS = [
         ("tests/unit/core/locks/test_expiry.py::test_a_sweep_leaves_the_deadline_of_its_own_hand_off",),
     ),
     Mutant(
+        "a sub-agent that waits does not see what its parent got since",
+        "coord.core.locks.acquire:confirm_wait",
+        "elif session.parent and",
+        "elif False and",
+        ("tests/unit/core/locks/test_cycles.py::test_a_lock_that_the_parent_gets_closes_a_cycle",),
+    ),
+    Mutant(
         "the deadlock search takes a denied request to write for one to read",
         "coord.core.locks.acquire:_deny",
         "(before.mode, before.exact) != (request.mode, request.exact)",

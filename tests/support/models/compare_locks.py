@@ -346,11 +346,16 @@ class LockComparison:
                 assert allowed, f"they wait for each other: {circle}"
 
     def _does_more(self, link: Link) -> bool:
-        """Whether the session is not blocked by this wait: it asked for more, or got more, meanwhile."""
+        """Whether the session is not blocked by this wait: it asked for more, or got more, meanwhile.
+
+        What its lead got is seen when it confirms its wait.
+        """
         request = link.request
         waits = [r for r in self.naive.line() if r.session == request.session]
-        granted = [h.acquired for h in self.naive.holds if h.owner in {request.session, link.session}]
-        return len(waits) > 1 or any(at >= request.since for at in granted)
+        since = {link.session: request.renewed, request.session: request.since}
+        return len(waits) > 1 or any(
+            h.acquired >= since.get(h.owner, h.acquired + 1) for h in self.naive.holds
+        )
 
     def _unswept(self) -> bool:
         """Whether time has ended something that no commit has written down yet."""

@@ -197,6 +197,8 @@ class NaiveLocks(Books):
             if self.now - request.renewed >= 4_000:
                 request.renewed = self.now
             self.expire_blockers(request)
+            if self.above(request.session):  # its lead may have got what others wait for
+                self.break_deadlocks(request, found)
         return self.state(request, found)
 
     def withdraw(self, command: WithdrawWait) -> Answer:

@@ -357,6 +357,8 @@ def confirm_wait(tx: Transaction, command: ConfirmWait, now: int) -> LockReply:
         if not blocking_locks(table, now) and not requests_ahead(table, command.wait_key):
             grant_waiters(tx, resources_of(request), now)  # the commit that freed this had no room left
             table = None
+        elif session.parent and _break_deadlocks(tx, RequestAt(command.wait_key, request), table, now):
+            table = None  # its parent has got a lock since: this closes a cycle without a new wait
     return _wait_reply(tx, command.wait_key, table, now)
 
 

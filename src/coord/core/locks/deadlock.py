@@ -3,7 +3,8 @@
 The search starts from the new wait only, since the last edge closes the cycle. It follows waiting
 and denied requests: a session waits for the holders that block its request, and for the requests
 ahead of it in the queue. The search reads `waits/<session>` of every session that it visits, so a
-cycle cannot close unseen.
+cycle cannot close unseen. Only a lock that a session gets while its sub-agent waits closes a cycle
+without a new wait: the sub-agent searches again when it confirms its wait.
 
 The victim is the session that would lose least: the lowest priority, of its request and of the locks
 that the others need; then one that is preemptible; then the one that has held its locks for the

@@ -1,7 +1,9 @@
 """The search for cycles: waits with one way out and with several, and sessions with sub-agents."""
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,6 +89,35 @@ def test_the_victims_sub_agent_is_refused_and_both_are_told() -> None:
     assert (refused.outcome, refused.lost, refused.lost_to) == ("deadlock", ["file:a"], "bob")
     for name in ("ann", "kid"):
         assert "you lost a to bob" in harness.told(name, "preempt")[0]
+
+
+def parent_takes_it(harness: LockHarness) -> None:
+    harness.release("zoe", "file:c")
+    assert harness.lock("ann", "file:c", priority=9).ok, "she is ahead of bob"
+
+
+def parent_waits_for_it(harness: LockHarness) -> None:
+    harness.wait("ann", "file:c", priority=9)
+    harness.release("zoe", "file:c")
+
+
+def parent_steals_it(harness: LockHarness) -> None:
+    harness.steal("ann", "file:c", force=True, reason="needed")
+
+
+@pytest.mark.parametrize("gets", [parent_takes_it, parent_waits_for_it, parent_steals_it])
+def test_a_lock_that_the_parent_gets_closes_a_cycle(gets: Callable[[LockHarness], None]) -> None:
+    """DLK-2, DLK-3: no wait began; the sub-agent finds the cycle when it next confirms its wait."""
+    harness = family()
+    harness.lock("zoe", "file:c")
+    harness.lock("dan", "file:d")
+    waiting = harness.wait("kid", "file:b")
+    harness.wait("bob", "file:c", "file:d")
+    gets(harness)
+    assert victims(harness) == []
+    harness.confirm("kid", waiting)
+    assert [event["cycle"] for event in harness.events("lock.deadlock")] == [["ann", "bob", "ann"]]
+    assert harness.confirm("kid", waiting).outcome != "waiting"
 
 
 def test_a_sub_agent_behind_its_parent_in_the_queue_is_no_cycle() -> None:

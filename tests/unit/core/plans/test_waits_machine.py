@@ -33,10 +33,8 @@ class Picture:
 
     waits: dict[str, str]
     asking: set[str]
-    held: dict[tuple[str, str], int]
+    held: set[tuple[str, str]]
     tasks: list[Any]
-    since: dict[str, int]
-    active: bool
     done: set[str] = field(default_factory=set)
 
     def stuck(self) -> set[str]:
@@ -54,17 +52,12 @@ class Picture:
         """Whether a session gets a file when those that can finish have finished."""
         holders = {owner for owner, name in self.held if name == file} - {session, PARENTS.get(session, "")}
         ahead = {other for other in queue if self.waits[other] == file and other != session}
-        return ahead <= self.done and all(self.lets_go(holder, self.held[holder, file]) for holder in holders)
+        return ahead <= self.done and all(map(self.lets_go, holders))
 
-    def lets_go(self, holder: str, since_ms: int) -> bool:
-        """Whether a session releases what it has since then: its sub-agents have to finish first."""
-        below = [name for name, parent in PARENTS.items() if parent == holder]
-        return holder in self.done and all(
-            name in self.done or since_ms > self.since.get(name, since_ms) for name in below
-        )
-
-    def finishes_claim(self, session: str) -> bool:
-        return (self.active and session in PARENTS.values()) or self.lets_go(session, 0)
+    def lets_go(self, holder: str) -> bool:
+        """Whether a session releases what it has: its sub-agents have to finish first."""
+        below = {name for name, parent in PARENTS.items() if parent == holder}
+        return {holder, *below} <= self.done
 
     def gets_task(self, session: str) -> bool:
         """Whether one of the tasks comes to a session in the end; true if it waits for nobody."""
@@ -79,11 +72,11 @@ class Picture:
     def comes(self, session: str, task: Any) -> bool:
         files, _, track = TASKS[task.task_id]
         if task.state == "in_progress":
-            return self.finishes_claim(task.session_id)
+            return self.lets_go(task.session_id)
         claims = [each for each in self.tasks if each.state == "in_progress"]
         on_track = {each.session_id for each in claims if track and TASKS[each.task_id][2] == track}
         if on_track and session not in on_track:
-            return any(map(self.finishes_claim, on_track))
+            return any(map(self.lets_go, on_track))
         return all(self.free(session, file, list(self.waits)) for file in files)
 
 
@@ -99,7 +92,6 @@ class WaitMachine(RuleBasedStateMachine):
         self.office.engine.call(SetTrack("p", "x", 1))
         self.requests: dict[str, tuple[Any, str]] = {}
         self.asking: dict[str, None] = {}
-        self.since: dict[str, int] = {}
 
     # What can happen.
 
@@ -116,7 +108,6 @@ class WaitMachine(RuleBasedStateMachine):
         reply = self.office.wait(name, f"file:{file}")
         if reply.wait is not None:
             self.requests[name] = (reply, file)
-            self.since[name] = self.office.now
         self.settle(before, expected, f"{name} waits for {file}")
 
     @rule(name=st.sampled_from(SESSIONS))
@@ -129,7 +120,6 @@ class WaitMachine(RuleBasedStateMachine):
         reply = self.office.ask(name)
         if reply.outcome.value == "blocked" and not reply.lost_to:
             self.asking[name] = None
-            self.since[name] = self.office.now
         self.settle(before, expected, f"{name} waits for a task")
 
     @rule(name=st.sampled_from(SESSIONS))
@@ -180,23 +170,19 @@ class WaitMachine(RuleBasedStateMachine):
     def tasks(self) -> list[Any]:
         return list(self.office.engine.call(GetTasks("p")).tasks)
 
-    def stuck(self, request: tuple[str, str] = ("", ""), asks: str = "", *, active: bool = False) -> set[str]:
-        """Those that cannot go on if this session began to wait now.
-
-        With `active`, a parent that got something after its sub-agent began to wait goes on.
-        """
+    def stuck(self, request: tuple[str, str] = ("", ""), asks: str = "") -> set[str]:
+        """Those that cannot go on if this session began to wait now."""
         waits = {name: file for name, (_, file) in self.requests.items()}
         if request[0]:
             waits[request[0]] = request[1]
         locks = self.office.engine.call(ListLocks(self.office.who("x")))
-        held = {(lock.owner, lock.resource.partition(":")[2]): lock.acquired_ms for lock in locks}
-        since = self.since if active else {}
-        return Picture(waits, {*self.asking, asks} - {""}, held, self.tasks(), since, active).stuck()
+        held = {(lock.owner, lock.resource.partition(":")[2]) for lock in locks}
+        return Picture(waits, {*self.asking, asks} - {""}, held, self.tasks()).stuck()
 
     @invariant()
     def nobody_is_stuck(self) -> None:
         """DLK-13: no deadlock lasts."""
-        assert not self.stuck(active=True), f"{self.requests}, {list(self.asking)}"
+        assert not self.stuck(), f"{self.requests}, {list(self.asking)}"
 
 
 TestWaits = WaitMachine.TestCase
