@@ -412,7 +412,7 @@ MUTANTS = [
     Mutant(
         "the deadlock search ignores the wait queue",
         "coord.core.locks.cycles:CycleSearch.nodes_waited_for",
-        "found += [Node(other.session, False) for _, other in ahead if conflicts_with(request, other)]",
+        "found += [Node(other.session, False) for other in rivals]",
         "pass",
         ("tests/unit/core/locks/test_deadlock.py::test_place_in_line_closes_a_circle",),
     ),

@@ -121,12 +121,15 @@ class CycleSearch:
         found = [
             Node(lock_at.lock.owner, True) for lock_at in blocking_locks(self.table_of(waiting), self._now)
         ]
+        rivals: list[LockRequest] = []
         if not request.denied:
             for guard in sorted({resource.guard for resource in resources_of(request)}):
                 tx.get(guard, Guard)  # the search relies on nobody else having joined
-            found += [Node(other.session, False) for _, other in ahead if conflicts_with(request, other)]
+            rivals = [other for _, other in ahead if conflicts_with(request, other)]
+            found += [Node(other.session, False) for other in rivals]
         nodes = list(dict.fromkeys(found))
-        tx.prefetch(*(keys.waits(node.session) for node in nodes))
+        # The search visits all of them: without this, it asks the store once for each.
+        prefetch_locks(tx, rivals, *(keys.waits(node.session) for node in nodes), guards=False)
         return nodes
 
     def ways_out(self, waiting: Waiting) -> list[WayOut]:

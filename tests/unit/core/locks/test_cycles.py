@@ -194,3 +194,18 @@ def test_the_graph_is_read_in_few_questions() -> None:
     harness.store.questions = 0
     assert len(waits(harness)) == 40
     assert harness.store.questions <= 12
+
+
+@pytest.mark.parametrize("waiting", [2, 40])
+def test_a_long_queue_is_searched_in_few_questions(waiting: int) -> None:
+    """The search looks up everybody ahead together, when a wait begins and when a sub-agent confirms it."""
+    harness = family()
+    harness.lock("zoe", "file:z")
+    for number in range(waiting):
+        harness.wait(f"w{number}", "file:z")
+    harness.store.questions = 0
+    last = harness.wait("kid", "file:z")
+    assert harness.store.questions <= 12
+    harness.store.questions = 0
+    assert harness.confirm("kid", last).outcome == "waiting"
+    assert harness.store.questions <= 12
