@@ -122,7 +122,7 @@ MUTANTS = [
         "coord.core.tasks.refusals:_record",
         "now - before.submitted_ms < REFUSAL_QUIET_MS",
         "False",
-        STORM,
+        ("tests/unit/core/tasks/test_refusals.py", "tests/unit/core/tasks/test_results.py"),
     ),
     Mutant(
         "a refusal with another reason replaces the one before",
@@ -136,7 +136,7 @@ MUTANTS = [
         "coord.core.tasks.refusals:_record",
         "(before.work_lost or not refusal.work_lost)",
         "True",
-        STORM,
+        ("tests/unit/core/tasks/test_refusals.py", "tests/unit/core/tasks/test_results.py"),
     ),
     Mutant(
         "no session is notified about lost work",
