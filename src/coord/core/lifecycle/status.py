@@ -19,6 +19,7 @@ from coord.core.sessions.schema import Liveness, Session
 from coord.core.tasks.activity import describe
 from coord.core.tasks.commands import GetSessionClaims
 from coord.core.tasks.queries import get_session_claims
+from coord.core.tasks.schema import ACTIVE, UNCLAIMED, Task, as_of
 from coord.core.transaction import Transaction
 
 NOT_LIVE = (Liveness.STALE, Liveness.HUNG, Liveness.DEAD)
@@ -123,13 +124,24 @@ def get_overview(tx: Transaction, command: GetOverview, now: int) -> Overview:
         and not (command.stubs and session.repository)
     ]
     shown = sorted(describe(tx, everyone, now), key=lambda session: (session.started_ms, session.session_id))
-    prefixes = (keys.unfinished_prefix, keys.working_prefix, keys.stuck_prefix)
-    queue = QueueCounts(*(_count(tx, prefix(command.project)) for prefix in prefixes))
+    project = command.project
+    unfinished, stuck = _count(tx, keys.unfinished_prefix(project)), _count(tx, keys.stuck_prefix(project))
+    queue = QueueCounts(unfinished, _count_working(tx, project, now), stuck)
     return Overview(now, shown, _count_locks(tx, now), queue)
 
 
 def _count(tx: Transaction, prefix: str) -> int:
     return sum(len(page) for page in tx.pages(prefix))
+
+
+def _count_working(tx: Transaction, project: str, now: int) -> int:
+    """Return the number of tasks whose claim counts now."""
+    working = 0
+    for page in tx.pages(keys.working_prefix(project)):
+        tasks = [keys.task(project, keys.parts(entry.key)[-1]) for entry in page]
+        tx.prefetch(*tasks)
+        working += sum(as_of(tx.get(key, Task) or UNCLAIMED, now).claim is ACTIVE for key in tasks)
+    return working
 
 
 def _count_locks(tx: Transaction, now: int) -> int:

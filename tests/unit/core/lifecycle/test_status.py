@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from coord.core.identity import ProcessState
-from coord.core.lifecycle.commands import GetStatus
+from coord.core.lifecycle.commands import GetOverview, GetStatus
 from coord.core.messages.commands import SendMessage
 from coord.core.sessions.commands import GetSession, Heartbeat, ListSessions, UpdateSession
 from coord.core.sessions.liveness import STALE_MS
 from coord.core.tasks.commands import ClaimTask
+from tests.support.claim_harness import LEASE_MS, ClaimHarness
 from tests.support.lock_harness import LockHarness
 
 
@@ -101,3 +102,17 @@ def test_nobody_gets_a_status_of_somebody_else(harness: LockHarness) -> None:
     assert harness.engine.call(GetStatus(caller=inside, tenant="local", stubs=True)).session is None
     shown = harness.engine.call(GetStatus(caller=inside, tenant="local")).session
     assert (shown.session_id, shown.repository) == ("term", "/home/ann/shop")
+
+
+def test_the_overview_counts_claims_as_of_now() -> None:
+    """No sweep has to run before a task whose lease has expired no longer counts as being worked on."""
+    harness = ClaimHarness()
+    harness.add("t")
+    harness.add("u")
+    assert harness.claim("ann", "t").success
+    counts = []
+    for ms in (0, LEASE_MS - 1, 1):
+        harness.pass_time(ms)
+        found = harness.engine.call(GetOverview(project="p")).queue
+        counts.append((found.unfinished, found.working, found.stuck))
+    assert counts == [(2, 1, 0), (2, 1, 0), (2, 0, 0)]

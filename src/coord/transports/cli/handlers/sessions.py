@@ -265,8 +265,8 @@ def _fields(session: SessionInfo) -> dict[str, Any]:
 def task_of(session: SessionInfo) -> str:
     """Return what a session works on: what it reported, or the task that it claimed."""
     task = session.current_task
-    words = (str(task[name]) for name in ("ticket", "phase", "status") if task.get(name))
-    return " ".join(words)
+    words = [str(task[name]) for name in ("ticket", "phase", "status") if task.get(name)]
+    return "" if words == [session.state] else " ".join(words)
 
 
 class SessionShowArgs(Args, frozen=True):

@@ -12,6 +12,7 @@ from coord.sdk.client.client import connect
 from coord.transports.cli.main import main
 from tests.support.cli import Coord
 from tests.support.git_folders import made_repository
+from tests.support.terminals import Terminal
 
 
 def test_register_tells_who_else_is_there(coord: Coord) -> None:
@@ -123,6 +124,9 @@ def test_the_end_that_a_session_reports_is_told(coord: Coord) -> None:
     assert (code, line) == (0, "Updated s-ann; released file:a.py; returned login")
     assert (answer["session"]["released"], answer["session"]["returned"]) == (["file:a.py"], ["login"])
     assert coord("bob check a.py").code == 0
+    terminal = Terminal("-m", "coord.transports.cli.main", "dashboard")
+    assert terminal.exit_code() == 0
+    assert ["ann", "completed", "(none)"] in [line.split()[:3] for line in terminal.shown.splitlines()]
 
 
 def test_ending_a_lead_names_those_that_ended_with_it(coord: Coord) -> None:
