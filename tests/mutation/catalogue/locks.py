@@ -389,6 +389,13 @@ MUTANTS = [
         ("tests/unit/core/locks/test_expiry.py::test_a_sweep_leaves_the_deadline_of_its_own_hand_off",),
     ),
     Mutant(
+        "a deadline moves that of the lock which its owner got again",
+        "coord.core.locks.expiry:lock_deadline",
+        "tx.get(key, Lock) != lock:",
+        "tx.get(key, Lock) is None:",
+        ("tests/unit/core/locks/test_expiry.py::test_a_sweep_leaves_the_deadline_of_its_own_hand_off",),
+    ),
+    Mutant(
         "a sub-agent that waits does not see what its parent got since",
         "coord.core.locks.acquire:confirm_wait",
         "elif session.parent and",

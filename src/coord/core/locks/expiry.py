@@ -9,7 +9,7 @@ from coord.core.locks.locks import (
     end_lock,
     ended_by_death,
     ended_by_time,
-    read_lock,
+    require_lock,
     resource_of,
 )
 from coord.core.locks.resources import Resource
@@ -81,9 +81,10 @@ def lock_deadline(tx: Transaction, key: str, now: int) -> None:
     )
     if freed:
         grant_waiters(tx, freed, now)
-    still_held = read_lock(tx, key)  # with its fence: rewriting the record changes its version
-    if still_held is not None:
-        tx.put(key, still_held, keys.due(now + LOOK_AGAIN_MS))
+    if tx.get(key, Lock) != lock:
+        return  # it ended, and its owner may have got it again
+    still_held = require_lock(tx, key)  # with its fence: rewriting the record changes its version
+    tx.put(key, still_held, keys.due(now + LOOK_AGAIN_MS))
 
 
 def request_deadline(tx: Transaction, key: str, now: int) -> None:

@@ -194,15 +194,16 @@ def test_a_setting_gives_every_blocking_lock_a_progress_timeout(harness: LockHar
     assert not harness.lock("bob", "name:n").ok
 
 
-def test_a_sweep_leaves_the_deadline_of_its_own_hand_off(harness: LockHarness) -> None:
+@pytest.mark.parametrize("waiter", ["ann", "bob"])
+def test_a_sweep_leaves_the_deadline_of_its_own_hand_off(harness: LockHarness, waiter: str) -> None:
     """A lock that ends and is handed to its owner in one sweep lapses if nobody confirms it."""
     harness.lock("ann", "file:a", mode="read")
     harness.lock("bob", "file:a", mode="read")
     harness.preempt("cid", "file:a", priority=1, grace_ms=10_000)
-    harness.wait("bob", "file:a", mode="write")
+    harness.wait(waiter, "file:a", mode="write")
     harness.pass_time(10_000)
     harness.beat("cid")
-    assert harness.held() == {("bob", "file:a")}
+    assert harness.held() == {(waiter, "file:a")}
     harness.pass_time(15_000)
     harness.beat("cid")
     ended = [event["end_reason"] for event in harness.events("lock.released")]
