@@ -4,6 +4,13 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "a handed-over lock replaces that of a claim of its new owner",
+        "coord.core.lifecycle.handoff:_check_lock",
+        "if lock_at.resource.lock_key(taker.session_id) in {each.key for each in overlapping}:",
+        "if False:",
+        ("tests/unit/core/lifecycle/test_handoff.py::test_a_lock_that_the_taker_has_already_keeps_its_uses",),
+    ),
+    Mutant(
         "a session is an ancestor of its parent",
         "coord.core.sessions.identify:_check_parent",
         "name in above",

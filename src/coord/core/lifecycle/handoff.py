@@ -124,6 +124,11 @@ def _check_lock(tx: Transaction, lock_at: LockAt, giver: Session, taker: Session
             hint=f"hand over the task: coord handoff {task_id} {taker.session_id}",
         )
     overlapping = [each for each in overlapping_locks(tx, lock_at.resource) if each.key != lock_at.key]
+    if lock_at.resource.lock_key(taker.session_id) in {each.key for each in overlapping}:
+        raise Denied(  # it may have a claim, or a lease that lasts longer
+            f"{taker.session_id} has a lock on {lock.resource} already",
+            hint=f"release this one: coord unlock {lock.resource}",
+        )
     if others := conflicting(requester_of(tx, taker.session_id), lock.mode, overlapping, now):
         other = others[0].lock
         mine = other.owner == giver.session_id

@@ -141,3 +141,12 @@ def test_a_promised_lock_goes_only_to_the_session_it_is_promised_to(harness: Cla
     with pytest.raises(CoordError, match="cleo was promised file:a"):
         hand(harness, "ann", "bob", "file:a")
     assert hand(harness, "ann", "cleo", "file:a").to == "cleo"
+
+
+def test_a_lock_that_the_taker_has_already_keeps_its_uses(harness: ClaimHarness) -> None:
+    """Two readers: the lock of the taker may belong to a claim, and is not replaced."""
+    harness.lock("ann", "file:a", mode="read")
+    harness.lock("bob", "file:a", mode="read", use="guard:1")
+    with pytest.raises(Denied, match="bob has a lock on file:a already"):
+        hand(harness, "ann", "bob", "file:a")
+    assert harness.held() == {("ann", "file:a"), ("bob", "file:a")}
