@@ -39,6 +39,7 @@ from coord.core.limits import (
     claim_refusal,
     count_keys,
     count_off,
+    limit_keys,
     limits_of,
     retention_index_key,
 )
@@ -59,7 +60,7 @@ from coord.core.tasks.commands import (
     SubmitResult,
     TaskCommand,
 )
-from coord.core.tasks.refusals import Refusal, record_refusals
+from coord.core.tasks.refusals import Refusal, record_refusals, refusal_key
 from coord.core.tasks.schema import (
     ACTIVE,
     DONE,
@@ -181,6 +182,7 @@ def claim_one(
         expire(tx, TaskCommand(command.tenant, project, task_id), now)
         stored = current_task(tx, project, task_id, now)  # its dependencies may have changed
     if stored.claim is ACTIVE and now < stored.expires_ms and not command.force:
+        _prefetch_denial(tx, command, project, task_id, stored)
         if stored.session == command.session or not _end_if_dead(tx, stored.session, now):
             return ClaimResult(False, ClaimReason.DENIED_ACTIVE_CLAIM, None, stored.session)
         stored = tx.get(task_key, Task) or UNCLAIMED
@@ -203,6 +205,16 @@ def claim_one(
             tx, command, TaskCommand(command.tenant, project, task_id), stored, limits, now
         )
     return _grant(tx, command, task_key, project, task_id, previous, now)
+
+
+def _prefetch_denial(
+    tx: Transaction, command: ClaimTask | ClaimTasks, project: str, task_id: str, stored: Task
+) -> None:
+    """Prefetch what the denial of a claim reads, in one question: its holder, and an earlier denial."""
+    reason = ClaimReason.DENIED_ACTIVE_CLAIM.value
+    denial = Refusal(project, task_id, stored.generation, command.session, Operation.CLAIM, reason)
+    sessions = (keys.session(stored.session), keys.session(command.session))
+    tx.prefetch(*sessions, refusal_key(denial), *limit_keys(command.tenant))
 
 
 def _end_if_dead(tx: Transaction, session: str, now: int) -> bool:
