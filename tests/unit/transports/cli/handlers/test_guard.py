@@ -18,7 +18,12 @@ CHECK_AS_BOB = f"{' '.join(PROGRAM)} --session s-bob check a.py >/dev/null 2>&1;
 
 
 def finished(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=60)
+    """Return how a program ended; one that does not end is killed, so that nothing is left behind."""
+    try:
+        out, err = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
     return process.returncode, out, err
 
 
