@@ -23,6 +23,8 @@ from coord.transports.cli.waiting.notices import Notices, announcing_messages, f
 from coord.transports.cli.watchdog import Watchdog
 
 ENDING = (*signals.ENDING, signal.SIGINT)
+LOOK_S = 0.5
+"""How long guard waits at once: a signal that came just before the wait is noticed after it."""
 
 
 class GuardArgs(locks.LockArgs, frozen=True):
@@ -67,7 +69,7 @@ def keep_locked(client: Client, args: locks.LockArgs, **more: Any) -> Answer | i
                 with announcing_messages(client, notices):
                     show(locks.answer_of(LockReply(Outcome.GRANTED, held.locks)))
                     _end_with_input(over)
-                    over.wait()
+                    _wait_for(over)
             finally:
                 held.end(failed=True)
     exit_code = _exit_code_with_locks(held, exit_codes.OK)
@@ -122,7 +124,7 @@ def _run(command: list[str], watchdog: Watchdog, held: LockBlock, over: threadin
             child = Child(command, group=watchdog.group, on_end=over.set)
             for signum in early:
                 child.send(signum)
-            over.wait()  # it has ended, or a lock is lost
+            _wait_for(over)  # it has ended, or a lock is lost
         except NotStarted as error:
             return failed(error.failure("the locks are released; check the spelling of the command"))
         finally:
@@ -130,6 +132,12 @@ def _run(command: list[str], watchdog: Watchdog, held: LockBlock, over: threadin
                 child.stop()
             held.end(failed=True)
     return _exit_code_with_locks(held, child.exit_code)
+
+
+def _wait_for(over: threading.Event) -> None:
+    """Wait for an event. Python runs the handler of a signal that came just before a wait only after it."""
+    while not over.wait(LOOK_S):
+        pass
 
 
 def _lost(over: threading.Event, notices: Notices, error: Exception) -> None:
