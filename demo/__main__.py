@@ -55,7 +55,7 @@ def main() -> int:
 
 def show(folder: Path) -> int:
     stage = prepare(folder)
-    url = f"sqlite://{folder}/.git/coord/coord.db"
+    url = f"sqlite://{folder}/.git/coord/store/coord.db"
     print(
         f"{len(plan.AGENTS)} agents of {len(plan.KINDS)} kinds are about to carry out "
         f"{len(stage.pieces)} tasks on four tracks (demo/plan.yaml).\n"

@@ -19,8 +19,10 @@ from coord.host.processes import this_machine
 from coord.host.repository import Repository, find_repository
 from coord.stores.urls import quoted, redact, scheme_of, unquoted
 
-BESIDE_THE_PIN = "sqlite:./coord.db"
-"""In a pin, the store in the same folder: it stays valid when the repository is moved."""
+STORE_FOLDER = "store"
+"""Beside a pin: the files of its store and nothing else, so that a sandbox can let agents write here."""
+BELOW_THE_PIN = f"sqlite:./{STORE_FOLDER}/coord.db"
+"""In a pin, the store below its folder: it stays valid when the repository is moved."""
 
 LOCAL = ("sqlite", "file")
 
@@ -164,7 +166,7 @@ def _location(folder: str, repository: Repository | None, proposals: Mapping[str
     pin = read_pin(folder)
     if pin is None:
         return _proposal(folder, repository, proposals)
-    url = _beside(folder) if pin.url == BESIDE_THE_PIN else pin.url
+    url = _below(folder) if pin.url == BELOW_THE_PIN else pin.url
     _check_machine(pin, url, folder)
     url = _agreed({f"the pin {folder}/coord.id": url, **proposals})
     return StoreLocation(
@@ -173,14 +175,14 @@ def _location(folder: str, repository: Repository | None, proposals: Mapping[str
 
 
 def _proposal(folder: str, repository: Repository | None, proposals: Mapping[str, str]) -> StoreLocation:
-    beside = _beside(folder)
-    url = _agreed(proposals) or beside
-    return StoreLocation(url, _new_repository_id(repository, url, beside), repository, "", 0, folder)
+    below = _below(folder)
+    url = _agreed(proposals) or below
+    return StoreLocation(url, _new_repository_id(repository, url, below), repository, "", 0, folder)
 
 
-def _beside(folder: str) -> str:
+def _below(folder: str) -> str:
     try:
-        return f"sqlite://{quoted(folder)}/coord.db"
+        return f"sqlite://{quoted(folder)}/{STORE_FOLDER}/coord.db"
     except UnicodeEncodeError as error:
         raise Invalid(
             f"{folder!r} is not UTF-8", hint="rename the folder, or set COORD_URL to another store"
@@ -188,8 +190,8 @@ def _beside(folder: str) -> str:
 
 
 def _pin(location: StoreLocation) -> Pin:
-    beside = _same_store(location.url, _beside(location.folder))
-    url = BESIDE_THE_PIN if beside else location.url
+    below = _same_store(location.url, _below(location.folder))
+    url = BELOW_THE_PIN if below else location.url
     machine = this_machine().machine if location.local else ""
     names = (location.store_id, location.epoch, location.repository_id, machine, location.project)
     return Pin(FORMAT, url, *names)
@@ -232,7 +234,7 @@ def _proposals(
         elif backend.lower() != "sqlite":
             raise Invalid(f"COORD_BACKEND is {backend!r}, but {variable} is not set", hint=f"set {variable}")
         else:
-            found["COORD_BACKEND=sqlite"] = _beside(f"{repository.commondir}/coord")
+            found["COORD_BACKEND=sqlite"] = _below(f"{repository.commondir}/coord")
     found["COORD_URL"] = environ.get("COORD_URL", "")
     return found
 
@@ -254,9 +256,9 @@ def _tenants(configuration: Mapping[str, Any]) -> dict[str, str]:
     return tenants
 
 
-def _new_repository_id(repository: Repository | None, url: str, beside: str) -> str:
+def _new_repository_id(repository: Repository | None, url: str, below: str) -> str:
     """Return the id of a repository: on a server from its origin, so that clones share it; else random."""
-    if repository is None or _same_store(url, beside):
+    if repository is None or _same_store(url, below):
         return ""
     origin = None if scheme_of(url) in LOCAL else _origin(repository)
     if origin is None:

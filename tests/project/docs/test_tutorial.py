@@ -86,7 +86,7 @@ class Shell:
 
     def _wait_in_line(self) -> None:
         """Come back when the command in the background stands in line: the log says so."""
-        with closing(coord.open_store(f"sqlite://{self.folder}/.git/coord/coord.db")) as database:
+        with closing(coord.open_store(f"sqlite://{self.folder}/.git/coord/store/coord.db")) as database:
             store = database.log("local")
             for _ in range(WAIT_S):
                 if any(b"lock.waiting" in event for entry in store.tail(0, 10_000) for event in entry.events):

@@ -24,7 +24,9 @@ def test_a_stuck_store_is_no_permission(tool: str, tmp_path: Path) -> None:
     before, after = Pause(), Pause()
     script: Script = (before, Edit("new.txt", "new\n"), after)
     with (
-        closing(sqlite3.connect(place.repository / ".git/coord/coord.db", isolation_level=None)) as other,
+        closing(
+            sqlite3.connect(place.repository / ".git/coord/store/coord.db", isolation_level=None)
+        ) as other,
         running_agent(tool, script, place.repository, place.home, environment=DEADLINE) as agent,
     ):
         assert before.reached.wait(MEET_S)

@@ -57,7 +57,7 @@ def test_the_default_is_a_file_in_the_common_directory(shop: Path, tmp_path: Pat
     PRB-18.
     """
     location = find_location(str(shop / "src"), {})
-    assert location.url == f"sqlite://{shop}/.git/coord/coord.db"
+    assert location.url == f"sqlite://{shop}/.git/coord/store/coord.db"
     assert (location.pinned, location.local, location.folder) == (False, True, f"{shop}/.git/coord")
     added_worktree(shop, tmp_path / "feature")
     there = find_location(str(tmp_path / "feature"), {})
@@ -97,7 +97,7 @@ def test_a_moved_repository_keeps_its_store(shop: Path, tmp_path: Path) -> None:
     pinned(find_location(str(shop), {}))
     shop.rename(tmp_path / "market")
     location = find_location(str(tmp_path / "market"), {})
-    assert location.url == f"sqlite://{tmp_path}/market/.git/coord/coord.db"
+    assert location.url == f"sqlite://{tmp_path}/market/.git/coord/store/coord.db"
     assert location.store_id == "id1"
 
 
@@ -143,9 +143,9 @@ print(write_pin(place._replace(store_id="id1")).repository_id)
         ({"COORD_BACKEND": "postgres", "COORD_POSTGRES_URL": SERVER}, SERVER),
         ({"COORD_BACKEND": "mysql", "COORD_MYSQL_URL": "mysql://me@host/db"}, "mysql://me@host/db"),
         ({"COORD_BACKEND": "nats", "COORD_NATS_URL": "nats://host/shop"}, "nats://host/shop"),
-        ({"COORD_BACKEND": "sqlite"}, "sqlite://{shop}/.git/coord/coord.db"),
-        ({"COORD_REDIS_URL": "redis://host"}, "sqlite://{shop}/.git/coord/coord.db"),
-        ({"COORD_URL": ""}, "sqlite://{shop}/.git/coord/coord.db"),
+        ({"COORD_BACKEND": "sqlite"}, "sqlite://{shop}/.git/coord/store/coord.db"),
+        ({"COORD_REDIS_URL": "redis://host"}, "sqlite://{shop}/.git/coord/store/coord.db"),
+        ({"COORD_URL": ""}, "sqlite://{shop}/.git/coord/store/coord.db"),
     ],
 )
 def test_the_environment_proposes(environ: dict[str, str], url: str, shop: Path) -> None:
@@ -205,7 +205,7 @@ def test_two_spellings_of_one_store_agree(shop: Path, tmp_path: Path) -> None:
     made_repository(tmp_path / "other")
     (tmp_path / "short").symlink_to("other")
     location = pinned(find_location(str(tmp_path / "other"), {}))
-    url = f"sqlite:///{tmp_path}/short/.git/coord/../coord/coord.db"
+    url = f"sqlite:///{tmp_path}/short/.git/coord/../coord/store/coord.db"
     assert find_location(str(tmp_path / "other"), {"COORD_URL": url}).store_id == location.store_id
 
 
@@ -390,7 +390,9 @@ def test_a_vanished_store_is_noticed_before_it_is_made_anew(kind: str, shop: Pat
 def test_an_emptied_file_is_no_store(shop: Path) -> None:
     """SQLite would take an empty file for a new database."""
     location = pinned(find_location(str(shop), {}))
-    Path(local_path(location.url)).touch()
+    path = Path(local_path(location.url))
+    path.parent.mkdir()
+    path.touch()
     with pytest.raises(Corrupt):
         check_store_exists(location)
 
@@ -405,7 +407,7 @@ def test_outside_a_repository_is_the_user_store(tmp_path: Path) -> None:
     environ = {"XDG_STATE_HOME": str(tmp_path / "state"), "COORD_URL": SERVER}
     location = find_location(str(tmp_path), environ)
     assert location == user_location(environ)
-    assert (location.url, location.repository) == (f"sqlite://{tmp_path}/state/coord/coord.db", None)
+    assert (location.url, location.repository) == (f"sqlite://{tmp_path}/state/coord/store/coord.db", None)
     assert pinned(location) == find_location(str(tmp_path), environ)
     assert read_pin(location.folder) is not None
 
@@ -424,7 +426,7 @@ def test_odd_folder_names_reach_the_store(name: str, tmp_path: Path) -> None:
     location = find_location(str(tmp_path / name), {})
     os.mkdir(location.folder)
     open_store(location.url).close()
-    assert (tmp_path / name / ".git/coord/coord.db").exists()
+    assert (tmp_path / name / ".git/coord/store/coord.db").exists()
     assert store_exists(location)
 
 

@@ -221,7 +221,7 @@ def test_the_git_directory_is_no_place_to_edit(scene: HookHarness) -> None:
     for name in (
         ".git/config",
         ".git/hooks/pre-commit",
-        ".git/coord/coord.db",
+        ".git/coord/store/coord.db",
         ".git/worktrees/x/config.worktree",
     ):
         assert "agents may not change" in scene.before(scene.edit(f".git/{name}")).deny
@@ -509,7 +509,7 @@ def test_without_coord_the_hook_stays_out_of_the_way(tmp_path: Path, scene: Hook
 
 def test_a_lost_store_is_no_free_store(scene: HookHarness) -> None:
     """A pinned store that is gone refuses; the program makes a denial of that."""
-    for file in (scene.root / ".git/coord").glob("coord.db*"):
+    for file in (scene.root / ".git/coord/store").glob("coord.db*"):
         file.unlink()
     with pytest.raises(Corrupt):
         scene.write("new.txt")

@@ -139,7 +139,7 @@ def test_an_unknown_tool_is_refused(scene: HookHarness) -> None:
 
 
 def lose(scene: HookHarness) -> None:
-    for file in (scene.root / ".git/coord").glob("coord.db*"):
+    for file in (scene.root / ".git/coord/store").glob("coord.db*"):
         file.unlink()
 
 
@@ -171,7 +171,7 @@ def test_wrong_settings_close_the_gate(scene: HookHarness) -> None:
 
 def test_a_stuck_store_is_answered_for_in_time(scene: HookHarness) -> None:
     """Another process holds the database: the hook says no before its tool would let the call pass."""
-    path = scene.root / ".git/coord/coord.db"
+    path = scene.root / ".git/coord/store/coord.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         began = time.monotonic()

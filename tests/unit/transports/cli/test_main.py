@@ -165,8 +165,8 @@ def test_a_defect_is_one_line_and_a_traceback_only_when_asked(coord: Coord, monk
 def test_an_unreadable_store_is_told_with_its_exit_code(coord: Coord, repository: Path) -> None:
     """DESIGN §2, rule 4: doubt refuses: a damaged store is never taken for one without locks."""
     coord("ann lock a.py")
-    (repository / ".git/coord/coord.db").write_bytes(b"this is no database" * 100)
-    for log in (repository / ".git/coord").glob("coord.db-*"):
+    (repository / ".git/coord/store/coord.db").write_bytes(b"this is no database" * 100)
+    for log in (repository / ".git/coord/store").glob("coord.db-*"):
         log.unlink()
     code, answer, _ = coord("bob check a.py")
     assert (code, answer["error"]["code"]) == (70, "corrupt")

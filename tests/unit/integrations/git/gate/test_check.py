@@ -1,6 +1,7 @@
 """The gates at a commit: pre-commit and prepare-commit-msg."""
 
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -148,8 +149,8 @@ def test_repository_without_commits(tmp_path: Path) -> None:
 def test_repository_whose_pin_is_gone(tmp_path: Path) -> None:
     """DESIGN 2: a stub is only where coord was in use, so without its pin a session is refused."""
     shop = made_gated(tmp_path / "made")
-    for file in (shop.folder / ".git/coord").iterdir():
-        file.unlink()
+    rmtree(shop.folder / ".git/coord")
+    (shop.folder / ".git/coord").mkdir()
     shop.write("app.py", "x\n")
     done = shop.git("ann", "commit", "-m", "mine")
     assert done.code == 1
@@ -162,7 +163,7 @@ def test_repository_whose_pin_is_gone(tmp_path: Path) -> None:
 
 def test_lost_store_refuses_sessions(shop: GateHarness) -> None:
     """DESIGN 2: doubt refuses a session; a person is told, and goes on."""
-    (shop.folder / ".git/coord/coord.db").unlink()
+    (shop.folder / ".git/coord/store/coord.db").unlink()
     shop.write("app.py", "x\n")
     done = shop.git("ann", "commit", "-m", "mine")
     assert done.code == 1

@@ -415,7 +415,7 @@ def test_migrate_moves_the_store(folder: Path, morning: Morning, ran: Any) -> No
     moved.now = morning.now
     assert {lock.resource: lock.fence for lock in moved["ann"].locks()} == fences
     moved.close()
-    code, answer, _ = ran("migrate", "--to-url", f"sqlite://{folder}/.git/coord/coord.db")
+    code, answer, _ = ran("migrate", "--to-url", f"sqlite://{folder}/.git/coord/store/coord.db")
     assert (code, answer["error"]["code"]) == (1, "refused")
     assert ran("migrate", "--cancel")[1] == {"ok": True, "cancelled": False}
 

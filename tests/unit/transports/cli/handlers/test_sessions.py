@@ -198,8 +198,8 @@ def test_init_prepares_the_store_and_names_it(coord: Coord, repository: Path) ->
     """DESIGN §5: the store lies in the git directory and is pinned; another url is refused later (2)."""
     code, answer, _ = coord("ann init")
     assert code == 0
-    assert answer["url"] == f"sqlite://{repository}/.git/coord/coord.db"
-    assert (repository / ".git/coord/coord.db").exists()
+    assert answer["url"] == f"sqlite://{repository}/.git/coord/store/coord.db"
+    assert (repository / ".git/coord/store/coord.db").exists()
     assert coord("ann init").answer["store_id"] == answer["store_id"]
     assert coord("ann init --url", f"file://{repository}/elsewhere").code == 2
 
@@ -207,7 +207,7 @@ def test_init_prepares_the_store_and_names_it(coord: Coord, repository: Path) ->
 def test_a_vanished_store_is_corrupt_and_begins_anew_only_when_asked(coord: Coord, repository: Path) -> None:
     """DESIGN §5: a pinned store that is missing is 70; `init --new-store` starts the next epoch."""
     before = coord("ann init").answer
-    for file in (repository / ".git/coord").glob("coord.db*"):
+    for file in (repository / ".git/coord/store").glob("coord.db*"):
         file.unlink()
     assert coord("ann lock a.py").code == 70
     after = coord("ann init --new-store").answer

@@ -28,7 +28,7 @@ def found(said: Said, check: str) -> tuple[str, str, str]:
 
 def write_ahead(repository: Path, ahead_ms: int) -> None:
     """Write a log entry with a time in the future."""
-    with closing(open_store(f"sqlite://{repository}/.git/coord/coord.db")) as database:
+    with closing(open_store(f"sqlite://{repository}/.git/coord/store/coord.db")) as database:
         log = database.log("local")
         log.load(())
         log.commit(Commit(events=[b'{"event":"test"}'], at=log.now() + ahead_ms, id=b"ahead"))
@@ -83,7 +83,7 @@ def test_a_pin_that_disagrees(coord: Coord, repository: Path, monkeypatch: pytes
 def test_a_store_that_vanished(coord: Coord, repository: Path) -> None:
     """A missing pinned store is bad (70), and the doctor skips the later checks."""
     coord("ann init")
-    for file in (repository / ".git/coord").glob("coord.db*"):
+    for file in (repository / ".git/coord/store").glob("coord.db*"):
         file.unlink()
     said = coord("ann doctor")
     assert said.code == 70
@@ -141,7 +141,7 @@ def test_the_log_is_shown(coord: Coord, repository: Path) -> None:
     assert text.startswith("offsets 1 to ")
     assert text.endswith("0 days; keeps 90 days or 1000000 entries")
     assert coord("ann limits set log_retention_entries=1 log_retention_days=0").code == 0
-    with closing(open_store(f"sqlite://{repository}/.git/coord/coord.db")) as database:
+    with closing(open_store(f"sqlite://{repository}/.git/coord/store/coord.db")) as database:
         engine = Engine(database, "local")
         engine.call(SetCursor("ledger", 1))
         for _ in range(1200):

@@ -55,12 +55,12 @@ def test_stores_in_files_are_made(coord: Coord, repository: Path, url: str) -> N
 def test_a_pinned_store_that_is_lost_is_not_made_anew(coord: Coord, repository: Path) -> None:
     """install refuses to replace a lost store, because an empty one would hide the loss."""
     coord("ann lock a.py")
-    for file in (repository / ".git/coord").glob("coord.db*"):
+    for file in (repository / ".git/coord/store").glob("coord.db*"):
         file.unlink()
     said = coord("ann install")
     assert said.code == 70
     assert "coord init --new-store" in said.answer["error"]["hint"]
-    assert not (repository / ".git/coord/coord.db").exists()
+    assert not (repository / ".git/coord/store/coord.db").exists()
 
 
 def test_grants_are_printed_as_they_are_run(coord: Coord, repository: Path) -> None:
