@@ -20,7 +20,6 @@ from demo.stage import Part, Stage
 AUTHORS = ("gus", "hana", "ivo")
 OVERWRITTEN, CONTESTED = "src/app.py", "src/payment.py"
 SHORT_TTL, PATIENCE = "1s", "20s"
-SETTINGS = "[hooks]\nrestore_overwrites = true\n"
 
 
 class MergeAnswer(NamedTuple):
@@ -74,7 +73,6 @@ def git(folder: Path, *words: str) -> str:
 
 def begin(folder: Path) -> str:
     """Commit the files of the plan's tasks, and install the hooks with `coord init`; return the commit."""
-    (folder / "coord.toml").write_text(SETTINGS)
     git(folder, "config", "user.name", "Director")
     git(folder, "config", "user.email", "director@example.org")
     git(folder, "add", "--all", "--", ":!workers.err")

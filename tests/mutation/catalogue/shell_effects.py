@@ -38,7 +38,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "an overwrite is undone without the option",
+        "an overwrite is undone against the setting",
         "coord.integrations.shell_effects.attribution:Attribution.report",
         "if restore and",
         "if",

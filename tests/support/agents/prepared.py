@@ -16,7 +16,6 @@ from tests.support.agents.sessions import Place, make_place
 
 ADA_S, ADAS = "ada", "ada.txt"
 """A session that hooks see, and the file that it has edited."""
-SETTINGS = "[hooks]\nrestore_overwrites = true\n"
 
 
 def environ_of(place: Place) -> dict[str, str]:
@@ -27,7 +26,6 @@ def prepared(folder: Path, *tools: str) -> Place:
     """Make a repository, and do as users do."""
     place = make_place(folder)
     place.home.mkdir()
-    (place.repository / "coord.toml").write_text(SETTINGS)
     coord(place, "init", "--yes", "--tools", ",".join(tools))
     return place
 

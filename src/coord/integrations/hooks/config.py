@@ -3,7 +3,7 @@
 [hooks]
 writes_without_store = "open"    # default: "closed"
 reads_without_store = "closed"   # default: "open"
-restore_overwrites = true            # default: false
+restore = false                  # default: true
 watched = [".env", "config/*.local"]   # ignored files to observe; default: .env, .env.local
 """
 
@@ -18,7 +18,7 @@ from coord.integrations.hooks.named_locks import ACTIONS, Action, with_presets
 from coord.integrations.shell_effects.watched_files import WATCHED
 
 WORDS = ("open", "closed")
-KNOWN = ("writes_without_store", "reads_without_store", "restore_overwrites", "watched", "actions")
+KNOWN = ("writes_without_store", "reads_without_store", "restore", "watched", "actions")
 WATCHED_MAX = 64
 
 
@@ -27,7 +27,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     closed_for_writes: bool = True
     closed_for_reads: bool = False
-    restore_overwrites: bool = False
+    restore: bool = True
     watched: tuple[str, ...] = WATCHED
     actions: tuple[Action, ...] = ACTIONS
 
@@ -47,9 +47,9 @@ def read_settings(root: str | None) -> Settings:
     unknown = sorted(set(given) - set(KNOWN))
     if unknown:
         raise Invalid(f"{path} has no setting hooks.{unknown[0]}", hint=f"use {', '.join(KNOWN)}")
-    restore = given.get("restore_overwrites", False)
+    restore = given.get("restore", True)
     if not isinstance(restore, bool):
-        raise Invalid(f"hooks.restore_overwrites in {path} is {restore!r}", hint="use true or false")
+        raise Invalid(f"hooks.restore in {path} is {restore!r}", hint="use true or false")
     return Settings(
         _closed(given, "writes_without_store", path, "closed"),
         _closed(given, "reads_without_store", path, "open"),

@@ -315,7 +315,7 @@ class HookHandler:
             shell=shell,
             wrote=() if self.event.failed else written,
             watched=self.settings.watched,
-            restore=self.settings.restore_overwrites,
+            restore=self.settings.restore,
         )
 
     def _runs_in(self, target: Target, home: StoreLocation | None) -> bool:

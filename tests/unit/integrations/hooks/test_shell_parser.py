@@ -152,7 +152,7 @@ def test_a_repository_drops_the_preset_locks(tmp_path: Path) -> None:
         "[[hooks.actions]]\ncommand = ' '\nlock = 'x'",
         "[[hooks.actions]]\ncommand = 'x'\nlock = 'y'\nother = 1",
         "[[hooks.actions]]\ncommand = 'x'\nlock = 'y'\nmain_tree = 'no'",
-        "[hooks]\nrestore_overwrites = 'x'",
+        "[hooks]\nrestore = 'x'",
         "[hooks",
     ],
 )

@@ -42,8 +42,8 @@ class EffectsHarness(HookHarness):
     def text(self, path: str = APP) -> str:
         return (self.root / path).read_text()
 
-    def restoring(self) -> "EffectsHarness":
-        (self.root / "coord.toml").write_text("[hooks]\nrestore_overwrites = true\n")
+    def not_restoring(self) -> "EffectsHarness":
+        (self.root / "coord.toml").write_text("[hooks]\nrestore = false\n")
         git(self.root, "add", "coord.toml")
         git(self.root, "commit", "-q", "-m", "settings")
         return self
@@ -96,7 +96,7 @@ def test_new_moved_and_ignored_files_are_locked(harness: EffectsHarness) -> None
 
 def test_ignored_files_are_kept_out_of_the_repository(harness: EffectsHarness) -> None:
     """They may be secrets: what is written over one is told, but no copy of it is made."""
-    (harness.restoring().root / ".gitignore").write_text(".env\n")
+    (harness.root / ".gitignore").write_text(".env\n")
     harness.write(".env", "ada", "key=1\n")
     assert "Author unknown" in harness.run("echo key=2 > .env")
     assert harness.text(".env") == "key=2\n"
@@ -121,8 +121,8 @@ def test_what_is_clean_needs_no_lock(harness: EffectsHarness) -> None:
 
 
 def test_both_sides_hear_of_an_overwrite(harness: EffectsHarness) -> None:
-    """The holder has its last content by name; nothing is restored unless that is set."""
-    harness.write(APP, "ada", "ada\n")
+    """The holder has its last content by name; nothing is restored if the repository opts out."""
+    harness.not_restoring().write(APP, "ada", "ada\n")
     notes = harness.run(f"echo bob > {APP}")
     assert f"this command changed {APP}, which claude (session ada) holds" in notes
     (message,) = harness.inbox("ada")
@@ -138,9 +138,9 @@ OVERWRITES = (LINES[0], *LINES[3:], f"mv {APP} gone", f"git checkout -q -- {APP}
 
 
 @pytest.mark.parametrize("line", OVERWRITES)
-def test_an_overwrite_is_restored_if_configured(harness: EffectsHarness, line: str) -> None:
+def test_an_overwrite_is_restored(harness: EffectsHarness, line: str) -> None:
     """The holder's file is as the holder left it, and what was written over it is kept in a ref."""
-    harness.restoring().write(APP, "ada", "app by ada\n")
+    harness.write(APP, "ada", "app by ada\n")
     notes = harness.run(line)
     assert "coord restored the file" in notes
     assert harness.text() == "app by ada\n"
@@ -152,7 +152,7 @@ def test_an_overwrite_is_restored_if_configured(harness: EffectsHarness, line: s
 
 def test_what_was_written_over_is_kept(harness: EffectsHarness) -> None:
     """Nothing is lost by restoring: the ref that is named has the other content."""
-    harness.restoring().write(APP, "ada", "ada\n")
+    harness.write(APP, "ada", "ada\n")
     notes = harness.run(f"echo bob > {APP}")
     (salvage,) = list_salvages(Git(str(harness.root)), "bob")
     assert salvage.ref in notes
@@ -163,7 +163,7 @@ def test_what_was_written_over_is_kept(harness: EffectsHarness) -> None:
 
 def test_a_file_that_its_holder_has_not_touched_yet_is_given_back(harness: EffectsHarness) -> None:
     """Before the holder's first write the content is that of the index."""
-    call = harness.restoring().edit(APP, "ada")
+    call = harness.edit(APP, "ada")
     harness.tell("SessionStart", "ada", source="startup")
     harness.write("other.txt", "ada")
     with harness.client("ada") as ada:
@@ -192,7 +192,7 @@ def author_unknown(harness: EffectsHarness, notes: str) -> None:
 
 def test_a_holder_at_work_leaves_the_author_unknown(harness: EffectsHarness) -> None:
     """A tool of the holder was under way at some time of the command: it may have been the author."""
-    harness.restoring().write(APP, "ada", "ada\n")
+    harness.write(APP, "ada", "ada\n")
     call = harness.begin("make")
     own = harness.begin("generate", "ada")
     harness.do(f"echo bob > {APP}")
@@ -206,7 +206,7 @@ def test_a_holder_at_work_leaves_the_author_unknown(harness: EffectsHarness) -> 
 
 def test_two_shells_leave_the_author_unknown(harness: EffectsHarness) -> None:
     """Two commands of strangers overlap: each may have written; even one that began and ended in between."""
-    harness.restoring().write(APP, "ada", "ada\n")
+    harness.write(APP, "ada", "ada\n")
     bob, eve = harness.begin("make"), harness.begin("make", "eve")
     harness.do(f"echo bob > {APP}")
     author_unknown(harness, harness.after(eve).note)
@@ -219,7 +219,7 @@ def test_two_shells_leave_the_author_unknown(harness: EffectsHarness) -> None:
 def test_a_holder_that_hooks_do_not_see_leaves_the_author_unknown(harness: EffectsHarness) -> None:
     """A person with an editor may write at any time."""
     harness.tell("SessionStart", "person", source="startup")
-    with harness.restoring().client("person") as person:
+    with harness.client("person") as person:
         person.acquire(APP)
     author_unknown(harness, harness.run(f"echo bob > {APP}"))
     assert harness.inbox("person")[0].subject == f"{APP} was changed, author unknown"
@@ -264,7 +264,7 @@ def test_a_content_that_comes_at_the_worst_moment_is_left(
 
 def test_a_file_that_the_holder_was_about_to_make_is_told_not_removed(harness: EffectsHarness) -> None:
     """There is no former content, and nothing that somebody wrote is thrown away."""
-    harness.restoring().write("other.txt", "ada")
+    harness.write("other.txt", "ada")
     with harness.client("ada") as ada:
         ada.acquire("new.txt")
     assert "coord did not restore it" in harness.run("echo bob > new.txt")
@@ -335,7 +335,7 @@ def test_the_index_is_never_locked_or_written(harness: EffectsHarness) -> None:
 
 def test_both_sides_hear_of_an_overwrite_that_git_cannot_keep(harness: EffectsHarness) -> None:
     """A file behind a link is not restored; its holder hears of it, and so do the holders of other files."""
-    harness.restoring().write(APP, "ada", "ada\n")
+    harness.write(APP, "ada", "ada\n")
     harness.write("other.txt", "ada", "ada\n")
     notes = harness.run("mv src moved; ln -s moved src; echo bob > moved/app.py; echo bob > other.txt")
     assert f"changed {APP}" in notes
