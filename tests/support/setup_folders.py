@@ -6,7 +6,8 @@ from pathlib import Path
 
 from coord.host.repository import find_repository
 from coord.integrations.setup.changes import Plan
-from coord.integrations.setup.installer import plan_removal, plan_repository
+from coord.integrations.setup.installer import plan_repository
+from coord.integrations.setup.removal import plan_removal
 from coord.integrations.setup.tools import named_tools
 
 Snapshot = dict[str, tuple[int, bytes]]

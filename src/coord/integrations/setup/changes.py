@@ -1,24 +1,50 @@
-"""Plan the changes of a setup, show them as a diff, and apply all of them or none.
+"""Plan the changes of a setup, show them as a diff, and apply them.
 
 The planner starts from each file without the part of coord (its base). A setup adds to the base, and a
 removal leaves it. So a second setup, with other options or a newer coord, equals a first one.
+
+The journal is written before the first file and names what is under way. A setup that was killed at any
+point is therefore finished, or undone, by the next one.
 """
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from difflib import unified_diff
 from typing import NamedTuple
 
 import msgspec
 
-from coord.core.errors import Busy, Refused
-from coord.integrations.setup.files import Content, read_file, write_file
-from coord.integrations.setup.journal import Edit, Journal, digest, read_journal, setup_lock, write_journal
-from coord.integrations.setup.marked_block import HASH, MARKDOWN, has_block, without_block
-from coord.integrations.setup.tools import OUR_COMMANDS, without_hooks
+from coord.core.errors import Busy, CoordError, Refused, Unavailable
+from coord.integrations.setup.files import Content, read_file, remove_draft, write_file
+from coord.integrations.setup.journal import (
+    INIT,
+    NAME,
+    UNINSTALL,
+    Edit,
+    Journal,
+    digest,
+    read_journal,
+    setup_lock,
+    write_journal,
+)
+from coord.integrations.setup.text.marked_block import HASH, MARKDOWN, without_block
+from coord.integrations.setup.tools import without_hooks
 
 FORMER_SUFFIX = ".coord-former"
+SIGNATURE = b"written by coord "
+"""Every hook file of coord contains these bytes."""
+
+
+class Problem(NamedTuple):
+    """The reason why a tool is not protected, or a file cannot be restored, and the next step."""
+
+    subject: str
+    message: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
 class Change(NamedTuple):
@@ -39,6 +65,10 @@ class Plan(NamedTuple):
     notes: list[str]
     removable_folders: tuple[str, ...] = ()
     """Folders to remove if they are empty afterwards."""
+    problems: tuple[Problem, ...] = ()
+    """The tools that stay unprotected, and the files that stay as they are."""
+    removes: bool = False
+    """Whether this is a removal."""
 
     def diff(self) -> str:
         """Return all changes as a diff."""
@@ -52,8 +82,10 @@ class Plan(NamedTuple):
         """Make all changes, unless a file changed since they were planned.
 
         `by`: the calling agent tool. It may run the first setup, but not change the hooks that control it.
+        If a file cannot be written, the others are written all the same, and the error is raised at the end.
         """
-        if by and self.previous.edits and self.changes:
+        installed = self.previous.edits and self.previous.unfinished != INIT
+        if by and self.changes and (installed or self.removes):
             raise Refused(
                 f"only people may change installed hooks, and {by} is an agent",
                 hint="ask the person you work for to run this command",
@@ -66,16 +98,48 @@ class Plan(NamedTuple):
                     raise Busy(
                         f"{change.path} has changed; nothing was written", hint="run this command again"
                     )
-            kept = [edit for edit in self.previous.edits if self.journal.find(edit.path) is None]
-            folders = tuple(dict.fromkeys((*self.journal.folders, *self.previous.folders)))
-            write_journal(
-                self.folder,
-                msgspec.structs.replace(self.journal, edits=(*self.journal.edits, *kept), folders=folders),
-            )
-            for change in self.changes:
-                write_file(change.path, change.planned)
-            _remove_empty({*folders, *self.removable_folders} - {*self.journal.folders})
-            write_journal(self.folder, self.journal)
+            under_way = self._journal_under_way()
+            if self.changes:
+                write_journal(self.folder, under_way)
+            for path in (f"{self.folder}/{NAME}", *(edit.path for edit in under_way.edits)):
+                remove_draft(path)
+            failures = [error for change in self._ordered_changes() if (error := _carry_out(change))]
+            _remove_empty({*under_way.folders, *self.removable_folders} - {*self.journal.folders})
+            if failures:
+                raise failures[0]
+            if self.changes or self.journal != self.previous:
+                write_journal(self.folder, self.journal)
+
+    def _journal_under_way(self) -> Journal:
+        """Return the journal that can undo every state between the current files and the planned ones."""
+        known = {edit.path for edit in (*self.journal.edits, *self.previous.edits)}
+        kept = [edit for edit in self.previous.edits if self.journal.find(edit.path) is None]
+        unrecorded = [
+            Edit(change.path, "whole", change.planned, digest(change.current))
+            for change in self.changes
+            if change.path not in known
+        ]
+        return msgspec.structs.replace(
+            self.journal if self.journal.edits else self.previous,
+            edits=(*self.journal.edits, *kept, *unrecorded),
+            folders=tuple(dict.fromkeys((*self.journal.folders, *self.previous.folders))),
+            unfinished=UNINSTALL if self.removes else INIT,
+        )
+
+    def _ordered_changes(self) -> list[Change]:
+        """Return the changes in an order in which a former hook always has one of its two names."""
+        removals = [change for change in self.changes if change.planned is None]
+        writes = [change for change in self.changes if change.planned is not None]
+        return [*sorted(writes, key=lambda change: not change.path.endswith(FORMER_SUFFIX)), *removals]
+
+
+def _carry_out(change: Change) -> Unavailable | None:
+    """Write one file; return the error."""
+    try:
+        write_file(change.path, change.planned, durable=change.current is not None)
+    except Unavailable as error:
+        return error
+    return None
 
 
 class Planner:
@@ -85,6 +149,8 @@ class Planner:
         """`folder` has the journal; `strip_config` removes our part from a git configuration."""
         self.previous = read_journal(folder)
         self.notes: list[str] = []
+        self.problems: dict[str, Problem] = {}
+        self._kept: set[str] = set()
         self._folder = folder
         self._strip_config = strip_config
         self._base: dict[str, Content | None] = {}
@@ -107,6 +173,20 @@ class Planner:
         """Set the base of a file that has an unrecorded part of coord."""
         self._base[path] = content
 
+    def keep(self, path: str) -> None:
+        """Leave a file as it is, and keep what the journal says about it."""
+        self._kept.add(path)
+
+    @contextmanager
+    def reporting(self, path: str, subject: str) -> Iterator[None]:
+        """Record an error inside the block as the reason why a file stays as it is."""
+        try:
+            yield
+        except CoordError as error:
+            self.problems.setdefault(path, Problem(subject, error.message, error.hint))
+            if path not in self._planned:
+                self._kept.add(path)
+
     def has_plan_for(self, path: str) -> bool:
         """Whether this plan writes a file."""
         return path in self._planned
@@ -116,19 +196,11 @@ class Planner:
         made = [path for path in self._planned if self._base[path] is None]
         return [path.removeprefix(f"{root}/") for path in made if path.startswith(f"{root}/")]
 
-    def plan_copy_removal(self, root: str, name: str, template: str) -> None:
-        """Plan to remove a file that our hook copied into a new worktree."""
-        path, copied = f"{root}/{name}", self.previous.find(template)
-        current = read_file(path)
-        if (
-            self.previous.find(path) is None
-            and copied is not None
-            and current is not None
-            and _is_copy(current, copied)
-        ):
-            self._base[path] = self._without_edit(Edit(path, copied.how, None, digest(read_file(template))))
-            while path := path.rpartition("/")[0].removesuffix(root):
-                self._removable.add(path)
+    def remove_unrecorded(self, path: str, content: Content | None, root: str) -> None:
+        """Plan a file without a part of coord that no journal names; None removes it and empty folders."""
+        self._base[path] = content
+        while content is None and (path := os.path.dirname(path)).startswith(f"{root}/"):
+            self._removable.add(path)
 
     def finish(
         self,
@@ -136,12 +208,19 @@ class Planner:
         tools: Iterable[str] = (),
         protected: Iterable[str] = (),
         tenant: str = "",
+        ephemeral: str = "",
+        removes: bool = False,
     ) -> Plan:
         """Return the plan: the planned files, and the base of all others."""
-        for edit in self.previous.edits:
-            self.base(edit.path)
         edits, changes = list[Edit](), list[Change]()
+        for edit in self.previous.edits:
+            with self.reporting(edit.path, "files"):
+                self.base(edit.path)
+            if edit.path in self._kept:
+                edits.append(edit)
         for path, base in self._base.items():
+            if path in self._kept:
+                continue
             current = read_file(path)
             how, planned = self._planned.get(path, ("", base))
             if planned != base:
@@ -150,8 +229,10 @@ class Planner:
                 changes.append(Change(path, current, planned))
         folders = self._new_folders(edits)
         options = (scope, tuple(tools), tuple(protected), tenant)
-        journal = Journal(tuple(edits), folders, *options) if edits else Journal()
-        return Plan(self._folder, changes, journal, self.previous, self.notes, tuple(self._removable))
+        journal = Journal(tuple(edits), folders, *options, ephemeral=ephemeral) if edits else Journal()
+        problems = tuple(dict.fromkeys(self.problems.values()))
+        removable = tuple(self._removable)
+        return Plan(self._folder, changes, journal, self.previous, self.notes, removable, problems, removes)
 
     def _new_folders(self, edits: list[Edit]) -> tuple[str, ...]:
         """Return the folders that exist only for our files."""
@@ -170,8 +251,12 @@ class Planner:
             return self._former_hook(edit, current)
         if digest(current) == edit.digest:
             return self._before(edit)
+        if current is None and edit.how == "hook" and edit.before:  # its owner's hook is under the other name
+            return read_file(edit.path + FORMER_SUFFIX)
         if current is None or current == edit.before:
             return current
+        if edit.how == "hook" and SIGNATURE in current.data:  # a killed setup did not get this far
+            return self._before(edit)
         before = edit.before
         self.notes.append(f"somebody else changed {edit.path}; coord removes only its part")
         if edit.how == "json":
@@ -193,20 +278,12 @@ class Planner:
     def _former_hook(self, edit: Edit, current: Content | None) -> Content | None:
         """Return the hook from before coord; None if it can get its old name back."""
         stub = self.previous.find(edit.path.removesuffix(FORMER_SUFFIX))
-        if stub is None or digest(read_file(stub.path)) == stub.digest:
+        named = None if stub is None else read_file(stub.path)
+        if named is None or named == current or SIGNATURE in named.data:
             return None
         if current is not None:
             self.notes.append(f"coord keeps {edit.path}, the hook from before: another hook has its name now")
         return current
-
-
-def _is_copy(content: Content, template: Edit) -> bool:
-    """Whether a file is a copy of a template, or contains a part of coord."""
-    if digest(content) == template.digest:
-        return True
-    if template.how == "json":
-        return any(mark in content.text for mark in OUR_COMMANDS)
-    return template.how == "block" and has_block(content.text, marks_for(template.path))
 
 
 def marks_for(path: str) -> tuple[str, str]:

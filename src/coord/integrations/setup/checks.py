@@ -3,17 +3,20 @@
 import os
 import shutil
 import sys
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from coord.core.errors import CoordError
 from coord.host.repository import Repository
 from coord.integrations.git.gate.hidden_guides import hidden_guides, hidden_text
 from coord.integrations.git.run import Git
-from coord.integrations.setup.git_hooks import GATE
-from coord.integrations.setup.installer import journal_folder, plan_repair, user_folder
+from coord.integrations.setup.changes import Plan
+from coord.integrations.setup.ephemeral import warning
+from coord.integrations.setup.git_hooks import GATE, GitSetup
+from coord.integrations.setup.installer import journal_folder, user_folder
 from coord.integrations.setup.journal import Journal, read_journal
-from coord.integrations.setup.probe import codex_hooks, disabling_setting, probe_gate, probe_hook
+from coord.integrations.setup.probe import codex_hooks, probe_gate, probe_hook
+from coord.integrations.setup.removal import plan_repair
+from coord.integrations.setup.switches import disabling_setting, hook_files
 from coord.integrations.setup.tools import (
     BY_NAME,
     CODEX,
@@ -28,24 +31,28 @@ from coord.integrations.setup.tools import (
 from coord.sdk.reports.doctor import BAD, OK, WARN, Finding
 
 SHOWN_MAX = 3
-MANAGED_SETTINGS = "/etc/claude-code/managed-settings.json"
 
 
 def examine_hooks(repository: Repository, environ: Mapping[str, str]) -> list[Finding]:
-    """Check the hooks of git and of all installed tools."""
+    """Check the hooks of git and of all installed tools, in each worktree."""
     try:
         journal = read_journal(journal_folder(repository))
         if not journal.edits:
             return _check_missing(repository, environ)
-        found = [_check_files(repository, environ), _check_gate(repository, environ, journal)]
+        plans = plan_repair(repository, environ)
+        found = [_check_files(plans), *_check_problems(plans), _check_gate(repository, environ, journal)]
         root = repository.root
         if root is not None and (hidden := hidden_guides(repository)):
             message, _, hint = hidden_text(hidden).partition("; run ")
             found.append(Finding("guides", WARN, message, hint))
+        if journal.ephemeral:
+            found.append(Finding("program", WARN, *warning(journal.ephemeral, environ)))
         if root is not None:
             found += _check_newcomers(root, environ, journal)
             found += _check_program(environ)
-            found += [_check_tool(BY_NAME[name], root, environ) for name in journal.tools if name in BY_NAME]
+            tools = [BY_NAME[name] for name in journal.tools if name in BY_NAME]
+            found += [_check_tool(tool, root, environ) for tool in tools]
+            found += _check_worktrees(repository, environ, tools)
     except CoordError as error:
         return [Finding("hooks", BAD, error.message, error.hint)]
     return found
@@ -62,16 +69,15 @@ def _check_missing(repository: Repository, environ: Mapping[str, str]) -> list[F
 def _check_newcomers(root: str, environ: Mapping[str, str], journal: Journal) -> list[Finding]:
     """Look for tools that were installed after `coord init`, and so have no hooks."""
     new = [tool for tool in TOOLS if tool.name not in journal.tools and tool.is_present(root, environ)]
-    new = [tool for tool in new if not our_hooks(settings_in(f"{tool.home(environ)}/{tool.user}"))]
-    names = ",".join(tool.name for tool in TOOLS if tool in new or tool.name in journal.tools)
     return [
         Finding(
             tool.name,
             WARN,
             f"{tool.title} is installed here and has no coord hooks: nothing stops its edits",
-            f"coord init --tools {names} --yes",
+            f"coord init --tools {tool.name} --yes",
         )
         for tool in new
+        if not _hooks_in(tool, root, environ)
     ]
 
 
@@ -91,9 +97,13 @@ def _check_program(environ: Mapping[str, str]) -> list[Finding]:
     ]
 
 
-def _check_files(repository: Repository, environ: Mapping[str, str]) -> Finding:
+def _check_files(plans: Sequence[Plan]) -> Finding:
     """Check that a setup would change nothing now."""
-    plans = plan_repair(repository, environ)
+    unfinished = plans[0].previous.unfinished
+    if unfinished:
+        return Finding(
+            "hooks", BAD, f"coord {unfinished} was interrupted", f"coord {unfinished}, or coord doctor --fix"
+        )
     paths = [change.path for plan in plans for change in plan.changes]
     if not paths:
         count = sum(len(plan.journal.edits) for plan in plans)
@@ -103,6 +113,11 @@ def _check_files(repository: Repository, environ: Mapping[str, str]) -> Finding:
     more = f" and {len(paths) - SHOWN_MAX} more" if len(paths) > SHOWN_MAX else ""
     message = f"{', '.join(paths[:SHOWN_MAX])}{more} changed since coord init"
     return Finding("hooks", BAD, message, "coord doctor --fix")
+
+
+def _check_problems(plans: Sequence[Plan]) -> list[Finding]:
+    """Report what keeps coord from writing its files."""
+    return [Finding("hooks", BAD, each.message, each.hint) for plan in plans for each in plan.problems]
 
 
 def _check_gate(repository: Repository, environ: Mapping[str, str], journal: Journal) -> Finding:
@@ -130,28 +145,57 @@ def _check_gate(repository: Repository, environ: Mapping[str, str], journal: Jou
     )
 
 
-def _check_tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
-    """Check that a tool has our hook, that no setting disables it, and that it answers."""
-    home = tool.home(environ)
-    paths = [f"{root}/{tool.local}", f"{root}/{tool.shared}", f"{home}/{tool.user}"]
-    settings = {path: settings_in(path) for path in dict.fromkeys(paths)}
-    hooks = [hook for each in settings.values() for hook in our_hooks(each).get(tool.before, [])]
-    if not hooks:
+def _hooks_in(tool: Tool, root: str, environ: Mapping[str, str]) -> list[dict[str, object]]:
+    """Return our hooks before a call in the settings that a tool reads in a worktree."""
+    paths = hook_files(tool, root, environ)
+    return [hook for path in paths for hook in our_hooks(settings_in(path)).get(tool.before, [])]
+
+
+def _check_settings(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding | None:
+    """Check that the settings of a tool in a worktree have our hook, and that none disables it."""
+    try:
+        if not _hooks_in(tool, root, environ):
+            return Finding(tool.name, BAD, f"{tool.title} has no coord hook", "coord doctor --fix")
+    except CoordError as error:
+        return Finding(tool.name, BAD, error.message, error.hint)
+    if switch := disabling_setting(tool, root, environ):
         return Finding(
-            tool.name, BAD, f"{tool.title} has no coord hook", f"coord init --tools {tool.name} --yes"
+            tool.name,
+            BAD,
+            f"{switch.path} disables hooks: {switch.name}",
+            f"remove {switch.name} from {switch.path}",
         )
-    if tool.name == "claude":
-        settings[MANAGED_SETTINGS] = settings_in(MANAGED_SETTINGS)
-    if tool is CODEX:
-        settings |= {path: _read_toml(path) for path in (f"{root}/.codex/config.toml", f"{home}/config.toml")}
-    for path, each in settings.items():
-        if switch := disabling_setting(tool, each):
-            return Finding(tool.name, BAD, f"{path} disables hooks: {switch}", f"remove {switch} from {path}")
-    wrong = probe_hook(tool, hooks[0]["command"], root, environ)
-    if wrong:
-        lost = is_shared(hooks[0]["command"]) and not shutil.which("coord", path=environ.get("PATH"))
+    return None
+
+
+def _check_worktrees(
+    repository: Repository, environ: Mapping[str, str], tools: Sequence[Tool]
+) -> list[Finding]:
+    """Check the settings in every other worktree."""
+    others = GitSetup(repository, journal_folder(repository)).worktrees[1:]
+    found: list[Finding] = []
+    for root in others:
+        wrong = [each for tool in tools if (each := _check_settings(tool, root, environ))]
+        found += [
+            Finding(f"worktree {os.path.basename(root)}", BAD, f"{root}: {each.message}", each.hint)
+            for each in wrong
+        ]
+    if others and not found:
+        count = "1 other worktree has" if len(others) == 1 else f"{len(others)} other worktrees have"
+        found = [Finding("worktrees", OK, f"{count} the hooks")]
+    return found
+
+
+def _check_tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
+    """Check that a tool has our hook, that no setting disables it, and that it answers in time."""
+    if wrong := _check_settings(tool, root, environ):
+        return wrong
+    command = str(_hooks_in(tool, root, environ)[0]["command"])
+    problem = probe_hook(tool, command, root, environ)
+    if problem:
+        lost = is_shared(command) and not shutil.which("coord", path=environ.get("PATH"))
         hint = "put coord on the PATH" if lost else "coord doctor --fix"
-        return Finding(tool.name, BAD, f"{tool.title}: {wrong}", hint)
+        return Finding(tool.name, BAD, f"{tool.title}: {problem}", hint)
     return (
         _check_trust(root, environ)
         if tool is CODEX
@@ -179,11 +223,3 @@ def _check_trust(root: str, environ: Mapping[str, str]) -> Finding:
             "codex", BAD, f"Codex {state} {count}, and skips them", "start codex here and enter /hooks"
         )
     return Finding("codex", OK, f"Codex: the hook answers, and Codex trusts all {len(ours)}")
-
-
-def _read_toml(path: str) -> Mapping[str, object]:
-    try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except (OSError, ValueError):
-        return {}

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from contextlib import suppress
 
 import msgspec
 
@@ -9,6 +10,7 @@ from coord.core.errors import Invalid, Unavailable
 
 FILE_MODE, PROGRAM_MODE = 0o644, 0o755
 BYTES_MAX = 16 * 1024 * 1024
+DRAFT_SUFFIX = ".coord-draft"
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -51,19 +53,38 @@ def write_file(path: str, content: Content | None, *, durable: bool = False) -> 
             os.unlink(path)
             return
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        temporary = f"{path}.coord-{os.getpid()}"
+        remove_draft(path)
+        draft = path + DRAFT_SUFFIX
         try:
             if content.link:
-                os.symlink(os.fsdecode(content.data), temporary)
+                os.symlink(os.fsdecode(content.data), draft)
             else:
-                _write(temporary, content, durable=durable)
-            os.replace(temporary, path)
+                _write(draft, content, durable=durable)
+            os.replace(draft, path)
         except BaseException:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
+            remove_draft(path)
             raise
     except OSError as error:
         raise Unavailable(f"cannot write {path}: {error.strerror}", hint="check its permissions") from error
+
+
+def remove_draft(path: str) -> None:
+    """Remove the draft of a file that a killed command left; only one command at a time writes a file."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(path + DRAFT_SUFFIX)
+
+
+def require_writable(path: str) -> None:
+    """Raise Unavailable if a file cannot be created or replaced."""
+    folder = os.path.dirname(path)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder):
+        raise Unavailable(f"cannot write {path}: {folder} is not a folder", hint="move it away")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise Unavailable(
+            f"cannot write {path}: {folder} is read-only", hint="make it writable, and run coord init again"
+        )
 
 
 def _write(path: str, content: Content, *, durable: bool) -> None:

@@ -18,9 +18,9 @@ from coord.core.errors import Invalid, Unavailable
 from coord.host.repository import Repository
 from coord.integrations.git.gate.stubs import LOCAL_HOOKS, SHARED_HOOK, stub_text
 from coord.integrations.git.run import Git
-from coord.integrations.setup.changes import FORMER_SUFFIX, Planner
+from coord.integrations.setup.changes import FORMER_SUFFIX, SIGNATURE, Planner
 from coord.integrations.setup.files import PROGRAM_MODE, Content, read_file, write_file
-from coord.integrations.setup.marked_block import HASH, with_block
+from coord.integrations.setup.text.marked_block import HASH, with_block, without_block
 from coord.integrations.setup.tools import program
 
 GATE = "integrations/git/gate/main.py"
@@ -31,7 +31,8 @@ FORWARDED_HOOKS = (
     *("post-index-change", "update", "proc-receive", "post-receive", "post-update", "pre-receive"),
 )
 """Hooks that our folder only forwards to the former folder."""
-SIGNATURE = b"written by coord "
+FORMER_PATH = "coord-setup.formerHooksPath"
+"""The setting of git with the former core.hooksPath, for a removal after `.git/coord` is gone."""
 POST_CHECKOUT = "post-checkout"
 NEW_WORKTREE = r"""#!/bin/sh
 # Hook of coord, written by coord init and removed by coord uninstall.
@@ -127,6 +128,22 @@ class GitSetup:
             lines = "\n".join(f"/{name}" for name in names)
             planner.plan_file(self.exclude, "block", base.with_text(with_block(base.text, lines, HASH)))
 
+    def plan_unrecorded_removal(self, planner: Planner) -> None:
+        """Plan to remove parts of coord in the git directory that no journal names."""
+        for folder in (f"{self.commondir}/hooks", self.hooks_folder):
+            for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+                path = f"{folder}/{name}"
+                stub = None if planner.previous.find(path) else read_file(path)
+                if stub is not None and SIGNATURE in stub.data and not name.endswith(FORMER_SUFFIX):
+                    former = read_file(path + FORMER_SUFFIX)
+                    planner.set_base(path, former)
+                    planner.set_base(path + FORMER_SUFFIX, None)
+        exclude, config = read_file(self.exclude), read_file(self.config)
+        if exclude and planner.previous.find(self.exclude) is None:
+            planner.set_base(self.exclude, exclude.with_text(without_block(exclude.text, HASH)))
+        if config and "coord" in config.text and planner.previous.find(self.config) is None:
+            planner.set_base(self.config, self.strip_config(config, None))
+
     def hides(self, planner: Planner, name: str) -> bool:
         """Return whether git ignores a file at the top of each worktree because of an earlier setup."""
         texts = [
@@ -141,7 +158,9 @@ class GitSetup:
         for hook in (*LOCAL_HOOKS, POST_CHECKOUT):
             content = self._edit_config(content, "--remove-section", f"hook.coord-{hook}")
         if self._config_value(content, "core.hooksPath") == self.hooks_folder:
-            former = self._config_value(before, "core.hooksPath", "--no-type")
+            former = self._config_value(before, "core.hooksPath", "--no-type") or self._config_value(
+                content, FORMER_PATH, "--no-type"
+            )
             content = self._edit_config(
                 content,
                 *(
@@ -150,7 +169,7 @@ class GitSetup:
                     else ("--unset-all", "core.hooksPath")
                 ),
             )
-        return content
+        return self._edit_config(content, "--remove-section", FORMER_PATH.partition(".")[0])
 
     def _stub(self, hook: str) -> str:
         return stub_text(hook, sys.executable, program(GATE))
@@ -182,7 +201,9 @@ class GitSetup:
                 self._plan_stub(planner, path, stubs[hook])
                 path += FORMER_SUFFIX
             self._plan_stub(planner, path, forward)
-        self._plan_config(planner, {"core.hooksPath": self.hooks_folder})
+        own = self._config_value(planner.base(self.config), "core.hooksPath", "--no-type")
+        known = {FORMER_PATH: own} if own else {}
+        self._plan_config(planner, {**known, "core.hooksPath": self.hooks_folder})
 
     def _configure_hooks(self, planner: Planner, stubs: dict[str, str]) -> None:
         """Plan our stubs as hooks in git's configuration."""
@@ -229,10 +250,8 @@ class GitSetup:
         """Return a value of one configuration file; None: it is not set there."""
         if content is None:
             return None
-        with tempfile.TemporaryDirectory() as folder:
-            write_file(f"{folder}/config", content)
-            found = self._git.run("config", kind, "-f", f"{folder}/config", "-z", "--get", key)
-            return found.names[0] if found.code == 0 and found.names else None
+        found = self._git.run("config", kind, "-f", "-", "-z", "--get", key, stdin=content.data)
+        return found.names[0] if found.code == 0 and found.names else None
 
     def _edit_config(self, content: Content, *arguments: str) -> Content:
         """Return a configuration after a `git config` command."""

@@ -17,6 +17,7 @@ from coord.integrations.setup.files import Content, read_file, write_file
 
 SCHEMA = 1
 NAME = "setup.json"
+INIT, UNINSTALL = "init", "uninstall"
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -41,6 +42,10 @@ class Journal(msgspec.Struct, frozen=True):
     tenant: str = ""
     """The tenant whose locks that gate checks."""
     schema: int = SCHEMA
+    unfinished: str = ""
+    """The command that is writing files, or was killed while it did: `init` or `uninstall`."""
+    ephemeral: str = ""
+    """The folder of the coord that the hooks run, if something may remove it at any time."""
 
     def find(self, path: str) -> Edit | None:
         """Return the edit of a file."""

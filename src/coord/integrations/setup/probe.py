@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from coord.integrations.setup.tools import CLAUDE, CODEX, Tool
+from coord.integrations.setup.tools import CODEX, Tool
 
 ANSWER_S = 15
 EDIT = {"claude": "Write", "codex": "apply_patch", "gemini": "write_file"}
@@ -99,24 +99,6 @@ def _answer(lines: Any) -> list[Message] | None:
         except (ValueError, AttributeError, KeyError, TypeError):
             continue
     return None
-
-
-def disabling_setting(tool: Tool, settings: Message) -> str:
-    """Return the setting that disables the hooks of a tool, or an empty text."""
-    if tool is CLAUDE:
-        return next(
-            (name for name in ("disableAllHooks", "allowManagedHooksOnly") if settings.get(name) is True), ""
-        )
-    if tool is CODEX:
-        features = settings.get("features")
-        return "features.hooks" if isinstance(features, dict) and features.get("hooks") is False else ""
-    switches = settings.get("hooksConfig")
-    if not isinstance(switches, dict):
-        return ""
-    if switches.get("enabled") is False:
-        return "hooksConfig.enabled"
-    named = switches.get("disabled")
-    return "hooksConfig.disabled" if isinstance(named, list) and "coord" in named else ""
 
 
 def _run(

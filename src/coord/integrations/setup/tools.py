@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import coord
 from coord.core.errors import Invalid
 from coord.integrations.deadline import deadline_s
-from coord.integrations.setup.json_edit import Node, add_member, read_json, remove_member
+from coord.integrations.setup.text.json_edit import Node, add_member, read_json, remove_member
 
 OUR_COMMANDS = ("coord/integrations/hooks/main.py", "coord hook ")
 """The command of each of our hooks contains one of these texts."""

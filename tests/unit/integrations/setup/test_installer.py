@@ -1,15 +1,12 @@
 """`coord uninstall` restores every byte in repositories of all kinds."""
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coord.integrations.setup.files import write_file
 from tests.support.git_folders import git, made_repository
 from tests.support.setup_folders import planned, set_up, snapshot, take_out, write
 
@@ -89,29 +86,3 @@ def test_every_byte_is_what_it_was(case: dict[str, Any], home: Path) -> None:
         plan = take_out(places[0])
     assert plan.notes == []
     assert snapshot(base) == before
-
-
-def test_interrupted_anywhere(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uninstall restores all files, whichever file an interrupted setup had reached."""
-    write(shop / ".git/hooks/pre-commit", FORMER, 0o755)
-    write(shop / ".claude/settings.local.json", '{"a": 1}')
-    before = snapshot(shop)
-    written = 0
-
-    def interrupted(path: str, content: Any) -> None:
-        nonlocal written
-        written += 1
-        if written > limit:
-            raise KeyboardInterrupt
-        write_file(path, content)
-
-    count = len(planned(shop).changes)
-    for limit in range(0, count, 5):  # noqa: B007 - the function above reads it
-        written = 0
-        with monkeypatch.context() as patched:
-            patched.setattr("coord.integrations.setup.changes.write_file", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                set_up(shop)
-        assert os.path.exists(shop / ".git/coord/setup.json")
-        take_out(shop)
-        assert snapshot(shop) == before

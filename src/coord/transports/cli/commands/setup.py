@@ -21,20 +21,21 @@ COMMANDS = (
             Flag("diff", "show every line before asking"),
             Flag("shared", "write hooks into files that git tracks", excludes="user"),
             Flag("user", "write hooks into your user settings"),
-            Flag("tools", "claude, codex, gemini (default: the installed ones)", "NAMES", "name"),
+            Flag("tools", "only add these: claude, codex, gemini", "NAMES", "name"),
         ),
         connects=False,
-        details="Writes hooks into files that git does not track. Without a terminal and without --yes it"
-        " only creates the store.",
+        details="Writes hooks for all tools into files that git does not track. Without a terminal and"
+        " without --yes it only creates the store. Exit 1 if a tool cannot be protected.",
     ),
     CommandSpec(
         "uninstall",
         "undo `coord init`; the store is kept",
         handler="coord.transports.cli.handlers.setup:uninstall",
-        examples=("coord uninstall", "coord uninstall --dry-run"),
+        examples=("coord uninstall", "coord uninstall --dry-run", "coord uninstall --tools gemini"),
         flags=(
             Flag("dry-run", "print the changes as a diff without making them"),
             Flag("user", "clean your user settings"),
+            Flag("tools", "only remove these: claude, codex, gemini", "NAMES", "name"),
         ),
         connects=False,
         details="Restores files byte for byte and keeps what others have written since.",

@@ -37,20 +37,23 @@ class InitArgs(Args, frozen=True):
 
 def init(options: Options, args: InitArgs) -> Answer | str:
     """Create and pin the store of this repository; write hooks for agents and git."""
-    from coord.integrations.setup.installer import plan_repository, plan_user
+    from coord.integrations.setup.installer import journal_folder, plan_repository, plan_user, tools_with
     from coord.integrations.setup.tools import TOOLS, named_tools
     from coord.sdk.client.open import initialise
     from coord.stores.urls import redact
 
-    tools = named_tools(args.tools) if args.tools else None
+    added = named_tools(args.tools) if args.tools else TOOLS
     location = None
     if not args.dry_run:
         location = initialise(os.getcwd(), os.environ, url=options.url, new_store=args.new_store)
-    plans = [plan_repository(_repository(), os.environ, tools, shared=args.shared, by_user=args.user)]
+    repository = _repository()
+    tools = tools_with(journal_folder(repository), added)
+    plans = [plan_repository(repository, os.environ, tools, shared=args.shared, by_user=args.user)]
     if args.user:
-        found = [tool for tool in TOOLS if tool.name in plans[0].journal.tools]
-        plans.append(plan_user(os.environ, tools or found))
+        plans.append(plan_user(os.environ, tools))
     if location is None:
+        for problem in (each for plan in plans for each in plan.problems):
+            say(str(problem))
         return "".join(plan.diff() for plan in plans)
     fields = {
         "url": redact(location.url),
@@ -67,20 +70,42 @@ class UninstallArgs(Args, frozen=True):
 
     dry_run: bool
     user: bool
+    tools: str
 
 
 def uninstall(_: Options, args: UninstallArgs) -> Answer | str:
-    """Undo `coord init`; the store is kept."""
-    from coord.integrations.setup.installer import plan_removal, plan_user_removal
+    """Undo `coord init`, or remove the hooks of some tools; the store is kept."""
+    from coord.integrations.setup.removal import plan_removal, plan_tools_removal, plan_user_removal
+    from coord.integrations.setup.tools import TOOLS, named_tools
 
-    plan = plan_user_removal(os.environ) if args.user else plan_removal(_repository())
+    tools = named_tools(args.tools) if args.tools else TOOLS
+    if args.user:
+        plan = plan_user_removal(os.environ, tools)
+    elif args.tools:
+        plan = plan_tools_removal(_repository(), os.environ, tools)
+    else:
+        plan = plan_removal(_repository())
     if args.dry_run:
         return plan.diff()
     plan.apply(by=_tool())
     changed = [change.path for change in plan.changes]
-    notes = "".join(f"; {note}" for note in plan.notes)
     said = f"Restored {count(len(changed), 'file')}" if changed else "Nothing to undo"
-    return Answer({"changed": changed, "notes": plan.notes}, said + notes)
+    if args.tools and plan.journal.edits:
+        said += f"; the hooks of {', '.join(('git', *plan.journal.tools))} stay"
+    fields = {"changed": changed, "notes": plan.notes, "tools": plan.journal.tools}
+    return _with_problems(Answer(fields, "; ".join((said, *plan.notes))), [plan])
+
+
+def _with_problems(answer: Answer, plans: "list[Plan]") -> Answer:
+    """Return the answer with what could not be done, which makes it a failure."""
+    problems = [problem for plan in plans for problem in plan.problems]
+    fields = {**answer.fields, "problems": [problem._asdict() for problem in problems]}
+    if not problems:
+        return answer._replace(fields=fields)
+    line = "; ".join((answer.line, *map(str, problems)))
+    first = problems[0]
+    failure = exit_codes.Failure(exit_codes.REFUSED, "unprotected", first.message, first.hint)
+    return answer._replace(fields=fields, line=line, failure=failure)
 
 
 def _repository() -> "Repository":
@@ -119,17 +144,22 @@ def _agrees(plans: "list[Plan]", line: str, *, whole: bool) -> bool:
 
 
 def _carry_out(plans: "list[Plan]", fields: dict[str, object], line: str, *, agreed: bool) -> Answer:
+    from coord.integrations.setup.ephemeral import warning
+
     paths = [change.path for plan in plans for change in plan.changes]
     notes = [note for plan in plans for note in plan.notes]
     if agreed:
         for plan in plans:
             plan.apply(by=_tool())
-        tools = ", ".join(plans[0].journal.tools) or "none found"
+        tools = ", ".join(plans[0].journal.tools) or "none"
         line += f"; hooks for git and agents ({tools}): {count(len(paths), 'file')} changed"
     elif paths:
         line += f"; coord init --yes writes hooks into {count(len(paths), 'file')} (--dry-run shows them)"
+    if folder := plans[0].journal.ephemeral:
+        message, command = warning(folder, os.environ)
+        notes.insert(0, f"WARNING: {message}; install coord for good: {command}")
     done = {"changed": paths if agreed else [], "proposed": [] if agreed else paths, "notes": notes}
-    return Answer({**fields, **done}, "".join((line, *(f"; {note}" for note in notes))))
+    return _with_problems(Answer({**fields, **done}, "; ".join((line, *notes))), plans)
 
 
 class CompletionArgs(Args, frozen=True):
@@ -289,14 +319,14 @@ def _repair(options: Options, report: "Report") -> bool:
     """Repair hooks, and end sessions that are proven dead; return whether it was tried."""
     from coord.core.sessions.schema import Liveness
     from coord.host.repository import find_repository
-    from coord.integrations.setup.installer import plan_repair
+    from coord.integrations.setup.removal import plan_repair
 
     repository = find_repository(os.getcwd())
     if report.error is not None or repository is None:
         return False
-    for plan in plan_repair(repository, os.environ):
-        if plan.previous.edits:
-            plan.apply()
+    plans = plan_repair(repository, os.environ)
+    for plan in plans if plans[0].previous.edits else ():
+        plan.apply()
     if any(each.check == "store" for each in report.findings):
         with connected(options) as client:
             for peer in client.peers():

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from coord.integrations.hooks import main as hook_main
-from coord.integrations.setup import agent_docs, tools
+from coord.integrations.setup import tools
+from coord.integrations.setup.text import agent_docs
 from coord.transports.cli.commands.registry import find
 from coord.transports.cli.main import main
 from tests.support.cli import PROGRAM, Coord, Said
-from tests.support.setup_folders import snapshot, write
+from tests.support.setup_folders import Snapshot, snapshot, write
 from tests.support.terminals import Terminal
 
 ALL = ("--tools", "claude,codex,gemini")
@@ -93,6 +94,56 @@ def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
     assert sorted(path.name for path in repository.iterdir()) == [".git"]
     assert coord("ann lock a.py").code == 0
     assert coord("ann uninstall").line == "Nothing to undo"
+
+
+def test_init_protects_every_tool_without_a_program(
+    coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 15: plain init writes the hooks of all tools although no program is on the PATH."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert coord("ann init --yes").code == 0
+    for tool in tools.TOOLS:
+        assert tools.our_hooks(tools.settings_in(str(repository / tool.local)))[tool.before]
+    before = snapshot(repository)
+    assert coord("ann init --yes").answer["changed"] == []
+    assert without_store(snapshot(repository)) == without_store(before)
+
+
+def without_store(found: Snapshot) -> Snapshot:
+    """Return a snapshot without the files of the store."""
+    return {path: each for path, each in found.items() if "coord.db" not in path}
+
+
+def test_tools_are_added_and_removed_by_name(coord: Coord, repository: Path) -> None:
+    """Issue 15: `init --tools` never removes a tool; `uninstall --tools` removes just these."""
+
+    def have() -> list[str]:
+        files = {tool.name: str(repository / tool.local) for tool in tools.TOOLS}
+        return [name for name, file in files.items() if tools.our_hooks(tools.settings_in(file))]
+
+    coord("ann init --yes")
+    assert coord("ann init --yes --tools claude").answer["changed"] == []
+    assert have() == ["claude", "codex", "gemini"]
+    said = coord("ann uninstall --tools codex,gemini")
+    assert (said.code, said.line) == (0, "Restored 9 files; the hooks of git, claude stay")
+    assert (have(), (repository / ".git/hooks/pre-commit").exists()) == (["claude"], True)
+    assert not any((repository / name).exists() for name in (".codex", ".gemini", "AGENTS.md", "GEMINI.md"))
+    assert coord("ann init --yes --tools gemini").line.count("(claude, gemini)") == 1
+    assert have() == ["claude", "gemini"]
+    assert coord("ann doctor").code == 0
+
+
+def test_a_tool_without_protection_fails_the_setup(coord: Coord, repository: Path) -> None:
+    """Issue 15: init exits 1 and names the reason and the next step; the other tools are protected."""
+    write(repository / ".claude/settings.local.json", "{}\n")
+    subprocess.run(["git", "add", "-A"], check=True)
+    said = coord("ann init --yes")
+    assert (said.code, said.answer["problems"][0]["subject"]) == (1, "claude")
+    assert "git tracks .claude/settings.local.json (use coord init --shared, or coord" in said.line
+    assert (repository / ".claude/settings.local.json").read_text() == "{}\n"
+    assert found(coord("ann doctor"), "gemini")[0] == "ok"
+    bad = coord("ann doctor")
+    assert (bad.code, found(bad, "claude")[:2]) == (1, ("bad", "Claude Code has no coord hook"))
 
 
 def test_the_settings_of_the_user(coord: Coord, repository: Path, tmp_path: Path) -> None:
@@ -187,12 +238,10 @@ def test_an_agent_does_not_take_its_hooks_out(
     monkeypatch.setenv("CLAUDECODE", "1")
     assert coord("ann init --yes", *ALL).code == 0
     before = snapshot(repository)
-    for words in ("uninstall", "init --yes --tools codex"):
+    for words in ("uninstall", "uninstall --tools claude", "init --yes --shared"):
         said = coord(f"ann {words}")
         assert (said.code, "only people may change" in said.line) == (1, True)
-    assert {path: each for path, each in snapshot(repository).items() if "coord.db" not in path} == {
-        path: each for path, each in before.items() if "coord.db" not in path
-    }
+    assert without_store(snapshot(repository)) == without_store(before)
     monkeypatch.delenv("CLAUDECODE")
     assert coord("ann uninstall").code == 0
 

@@ -169,7 +169,7 @@ def test_an_agent_installed_after_init_is_noticed(
     assert not [each for each in coord("ann doctor").answer["checks"] if each["check"] == "claude"]
     with_program(tools, "claude")
     state, text, hint = found(coord("ann doctor"), "claude")
-    assert (state, hint) == ("warn", "coord init --tools claude,gemini --yes")
+    assert (state, hint) == ("warn", "coord init --tools claude --yes")
     assert "has no coord hooks" in text
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coord.core.errors import Invalid
-from coord.integrations.setup.json_edit import read_json
+from coord.integrations.setup.text.json_edit import read_json
 from coord.integrations.setup.tools import TOOLS, hooks_of, our_hooks, settings_of, with_hooks, without_hooks
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.text(max_size=4), st.just("a // b /* c"))

@@ -1,0 +1,74 @@
+"""Plans for `coord uninstall`, and for `coord doctor --fix`, which writes an earlier setup again."""
+
+from collections.abc import Mapping, Sequence
+
+from coord.host.repository import Repository
+from coord.integrations.setup.changes import Plan, Planner
+from coord.integrations.setup.git_hooks import GitSetup
+from coord.integrations.setup.installer import (
+    SHARED,
+    USER,
+    journal_folder,
+    plan_repository,
+    plan_user,
+    user_folder,
+)
+from coord.integrations.setup.journal import UNINSTALL, read_journal
+from coord.integrations.setup.tools import TOOLS, Tool
+from coord.integrations.setup.unrecorded import plan_unrecorded_removal, strip_block, strip_settings
+
+
+def plan_repair(repository: Repository, environ: Mapping[str, str]) -> list[Plan]:
+    """Plan the previous setup again, or finish its removal; the changes are the files that need a repair."""
+    previous = read_journal(journal_folder(repository))
+    if previous.unfinished == UNINSTALL:
+        return [plan_removal(repository)]
+    tools = [tool for tool in TOOLS if tool.name in previous.tools]
+    by_user = previous.scope == USER
+    plans = [plan_repository(repository, environ, tools, shared=previous.scope == SHARED, by_user=by_user)]
+    if by_user:
+        plans.append(plan_user(environ, tools))
+    return plans
+
+
+def plan_removal(repository: Repository) -> Plan:
+    """Plan to restore everything in a repository."""
+    folder = journal_folder(repository)
+    git = GitSetup(repository, folder)
+    planner = Planner(folder, git.strip_config)
+    git.plan_unrecorded_removal(planner)
+    for root in git.worktrees:
+        plan_unrecorded_removal(planner, git, root, TOOLS)
+    return planner.finish(removes=True)
+
+
+def plan_tools_removal(repository: Repository, environ: Mapping[str, str], tools: Sequence[Tool]) -> Plan:
+    """Plan to remove the hooks and texts of some tools; those of the others and of git stay."""
+    folder = journal_folder(repository)
+    previous = read_journal(folder)
+    if previous.edits:
+        kept = [tool for tool in TOOLS if tool.name in previous.tools and tool not in tools]
+        shared, by_user = previous.scope == SHARED, previous.scope == USER
+        return plan_repository(
+            repository, environ, kept, shared=shared, by_user=by_user, removed=tools
+        )._replace(removes=True)
+    git = GitSetup(repository, folder)
+    planner = Planner(folder, git.strip_config)
+    for root in git.worktrees:
+        plan_unrecorded_removal(planner, git, root, tools)
+    return planner.finish(removes=True)
+
+
+def plan_user_removal(environ: Mapping[str, str], tools: Sequence[Tool] = TOOLS) -> Plan:
+    """Plan to restore a user's settings, or to remove some tools from them."""
+    folder = user_folder(environ)
+    previous = read_journal(folder)
+    kept = [tool for tool in TOOLS if tool.name in previous.tools and tool not in tools]
+    if kept:
+        return plan_user(environ, kept)._replace(removes=True)
+    planner = Planner(folder, lambda current, _: current)
+    for tool in tools:
+        home = tool.home(environ)
+        strip_settings(planner, f"{home}/{tool.user}", home, tool)
+        strip_block(planner, f"{home}/{tool.guide}", home)
+    return planner.finish(removes=True)
