@@ -18,6 +18,7 @@ import pytest
 import coord
 from coord.core.routing.router import rules_from
 from coord.host.config import read_configuration
+from coord.host.consent import Configuration
 from coord.integrations.hooks.config import read_settings
 from coord.sdk.plans.check import check_plan
 from coord.sdk.plans.file import read_plan
@@ -150,7 +151,7 @@ def test_the_example_of_settings_is_understood() -> None:
     file = str(EXAMPLES / "coord.toml")
     settings = read_configuration(file)
     assert set(settings) == {"task_id_policy", "hooks", "commit", "agents"}
-    assert read_settings(str(EXAMPLES)).watched == (".env", ".env.local")
+    assert read_settings(Configuration(file, settings)).watched == (".env", ".env.local")
     assert rules_from(settings, file, {}).agents["mallory"].capacity == 2
 
 

@@ -4,6 +4,7 @@ from coord.core.plans.commands import Runnable
 from coord.core.tasks.agent_record import FAILURES_TO_BLOCK, FORGIVE_MS
 from coord.sdk.client.client import Client
 from tests.support.client_harness import ClientHarness
+from tests.support.consent import write_configuration
 
 API_SILENCE_S = 300
 
@@ -94,7 +95,7 @@ def test_scn_32_agents_come_and_go_and_every_task_is_done(clients: ClientHarness
     SCN-32, PRB-34.
     """
     table = "[routing.types.ui]\nagents = ['mallory']\nwords = ['layout']\n"
-    (clients.repository / "coord.toml").write_text(table)
+    write_configuration(clients.repository, table, clients.environ)
     team = [worker(clients, name) for name in ("beatrice", "otto", "rem", "mallory")]
     lead = team[0]
     kinds = ("code_gen", "review", "api", "doc", "testing", "script", "")

@@ -23,16 +23,37 @@ def user_configuration_file(environ: Mapping[str, str]) -> str:
 
 
 def read_configuration(file: str) -> dict[str, Any]:
-    """Return the tables of a configuration file; an empty dict if there is no such file."""
+    """Return the tables of a configuration file; an empty dict if there is no such file.
+
+    For a repository's file use `coord.host.consent.read_consented`.
+    """
+    content = read_content(file)
+    return {} if content is None else parse_configuration(file, content)
+
+
+def read_content(file: str) -> bytes | None:
+    """Return the content of a configuration file; None if there is no such file."""
     if not file or not os.path.isfile(file):
-        return {}
+        return None
+    try:
+        with open(file, "rb") as opened:
+            content = opened.read(CONFIGURATION_BYTES_MAX + 1)
+    except OSError as error:
+        raise _unreadable(file, error.strerror or str(error)) from error
+    if len(content) > CONFIGURATION_BYTES_MAX:
+        raise _unreadable(file, f"it is larger than {CONFIGURATION_BYTES_MAX >> 10} KiB")
+    return content
+
+
+def parse_configuration(file: str, content: bytes) -> dict[str, Any]:
+    """Return the tables in the content of a configuration file."""
     import tomllib  # noqa: PLC0415 - few repositories have the file
 
     try:
-        with open(file, "rb") as opened:
-            data = opened.read(CONFIGURATION_BYTES_MAX + 1)
-        if len(data) > CONFIGURATION_BYTES_MAX:
-            raise ValueError(f"it is larger than {CONFIGURATION_BYTES_MAX >> 10} KiB")
-        return tomllib.loads(data.decode())
-    except (OSError, ValueError, RecursionError) as error:
-        raise Invalid(f"{file} cannot be read: {error}", hint="correct it, or remove it") from error
+        return tomllib.loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(file, str(error)) from error
+
+
+def _unreadable(file: str, why: str) -> Invalid:
+    return Invalid(f"{file} cannot be read: {why}", hint="correct it, or remove it")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from coord.core.errors import Corrupt, Invalid, Unavailable, Unsupported
+from coord.stores.local.folders import make_private_folder
 
 FORMAT = 1
 NAME = "coord.id"
@@ -58,10 +59,22 @@ def read_pin(folder: str) -> Pin | None:
     return pin
 
 
+def read_copy(folder: str) -> Pin | None:
+    """Return the copy of a pin beside its folder: if the folder is gone, the store is lost, not new."""
+    above = os.path.dirname(folder)
+    return read_pin(above) if os.path.lexists(f"{above}/{NAME}") else None
+
+
+def write_copy(folder: str, pin: Pin) -> None:
+    """Write a pin beside its folder, too; a sandbox may forbid that, and the pin itself is what counts."""
+    with contextlib.suppress(Unavailable, Invalid):
+        replace_pin(os.path.dirname(folder), pin)
+
+
 def create_pin(folder: str, pin: Pin) -> bool:
     """Write the first pin of a folder; change nothing and return False if it has one."""
     with _errors(folder):
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private_folder(folder)
         with _written(folder, pin) as (opened, draft):
             try:
                 os.link(draft, NAME, src_dir_fd=opened, dst_dir_fd=opened, follow_symlinks=False)
@@ -82,6 +95,12 @@ def _read(folder: str) -> bytes:
     opened = os.open(folder, _FOLDER)
     try:
         file = os.open(NAME, _READ, dir_fd=opened)
+        if os.fstat(opened).st_mode & stat.S_IWOTH and not os.fstat(opened).st_mode & stat.S_ISVTX:
+            os.close(file)
+            raise Unsupported(
+                f"every user of this machine can write to {folder}, and so change the locks in it",
+                hint=f"take that right away: chmod go-w {folder}",
+            )
     finally:
         os.close(opened)
     try:

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from coord.core.errors import Corrupt, Invalid, Unsupported
+from coord.core.ids import short_repr
 from coord.host import presets
-from coord.host.config import configuration_file, read_configuration
-from coord.host.pin import FORMAT, Pin, create_pin, read_pin, replace_pin
+from coord.host.consent import CONFIRM, Configuration, read_consented, state_folder
+from coord.host.pin import FORMAT, Pin, create_pin, read_copy, read_pin, replace_pin, write_copy
+from coord.host.pin import NAME as PIN
 from coord.host.processes import this_machine
 from coord.host.repository import Repository, find_repository
 from coord.stores.urls import quoted, redact, scheme_of, unquoted
@@ -43,11 +45,20 @@ class StoreLocation(NamedTuple):
     """The locks that belong to the machine and not to this repository (LCK-64, LCK-65)."""
     project: str = ""
     """The project that a plan has named for this repository."""
+    notice: str = ""
+    """Why the settings in `coord.toml` do not count; empty if they do."""
+    refusal: str = ""
+    """Why this store may not be opened: only an unconfirmed `coord.toml` names it."""
 
     @property
     def pinned(self) -> bool:
         """Whether the store is pinned, rather than proposed."""
         return bool(self.store_id)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the store is the file that coord creates if nobody names another."""
+        return _same_store(self.url, _below(self.folder))
 
     @property
     def local(self) -> bool:
@@ -60,12 +71,12 @@ def find_location(cwd: str, environ: Mapping[str, str]) -> StoreLocation:
     repository = find_repository(cwd)
     if repository is None:
         return user_location(environ)
-    configuration = read_configuration(configuration_file(repository))
-    proposals = _proposals(repository, configuration, environ)
-    location = _location(f"{repository.commondir}/coord", repository, proposals)
-    if not configuration:
-        return location
-    return location._replace(tenants=_tenants(configuration), host_locks=presets.host_locks(configuration))
+    configuration = read_consented(repository, environ)
+    named = _named_by_environment(repository, environ)
+    location = _location(
+        f"{repository.commondir}/coord", repository, {**_named_by_file(configuration), **named}
+    )
+    return _with_configuration(location, configuration, named=location.pinned or any(named.values()))
 
 
 def pinned_location(cwd: str) -> StoreLocation:
@@ -81,18 +92,16 @@ def propose_location(cwd: str, environ: Mapping[str, str]) -> StoreLocation:
     repository = find_repository(cwd)
     if repository is None:
         return user_location(environ)
-    configuration = read_configuration(configuration_file(repository))
-    proposals = _proposals(repository, configuration, environ)
-    return _proposal(f"{repository.commondir}/coord", repository, proposals)
+    configuration = read_consented(repository, environ)
+    named = _named_by_environment(repository, environ)
+    proposals = {**_named_by_file(configuration), **named}
+    location = _proposal(f"{repository.commondir}/coord", repository, proposals)
+    return _with_configuration(location, configuration, named=any(named.values()))
 
 
 def user_location(environ: Mapping[str, str]) -> StoreLocation:
     """Return the user's store, which is always on this machine."""
-    state = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # the XDG standard ignores relative paths
-        home = environ.get("HOME", "") or os.path.expanduser("~")
-        state = f"{home}/.local/state"
-    return _location(f"{state}/coord", None, {})
+    return _location(state_folder(environ), None, {})
 
 
 def write_pin(location: StoreLocation) -> StoreLocation:
@@ -102,6 +111,7 @@ def write_pin(location: StoreLocation) -> StoreLocation:
         repository_id = location.store_id  # the store's only repository: a lost pin then keeps its locks
     pinned = location._replace(repository_id=repository_id)
     if create_pin(location.folder, _pin(pinned)):
+        _write_copy(pinned)
         return pinned
     earlier = _location(location.folder, location.repository, {"the store just opened": location.url})
     return earlier._replace(tenants=location.tenants, host_locks=location.host_locks)
@@ -117,6 +127,7 @@ def move_pin(
         epoch=location.epoch if epoch is None else epoch,
     )
     replace_pin(location.folder, _pin(moved))
+    _write_copy(moved)
     return moved
 
 
@@ -125,8 +136,16 @@ def remember_project(location: StoreLocation, project: str) -> StoreLocation:
     pin = read_pin(location.folder)
     if pin is None or location.repository is None or pin.project == project:
         return location
+    renamed = location._replace(project=project)
     replace_pin(location.folder, msgspec.structs.replace(pin, project=project))
-    return location._replace(project=project)
+    _write_copy(renamed)
+    return renamed
+
+
+def _write_copy(location: StoreLocation) -> None:
+    """Keep a second copy of a repository's pin outside of its folder, which somebody may remove."""
+    if location.repository is not None:
+        write_copy(location.folder, _pin(location))
 
 
 def store_exists(location: StoreLocation) -> bool:
@@ -163,7 +182,7 @@ def local_path(url: str) -> str:
 
 
 def _location(folder: str, repository: Repository | None, proposals: Mapping[str, str]) -> StoreLocation:
-    pin = read_pin(folder)
+    pin = read_pin(folder) or (None if repository is None else read_copy(folder))
     if pin is None:
         return _proposal(folder, repository, proposals)
     url = _below(folder) if pin.url == BELOW_THE_PIN else pin.url
@@ -221,11 +240,9 @@ def _agreed(sources: Mapping[str, str]) -> str:
     return next((url for url in reversed(urls) if "@" in url), urls[-1] if urls else "")
 
 
-def _proposals(
-    repository: Repository, configuration: Mapping[str, Any], environ: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the store URLs that configuration and environment name, weakest first."""
-    found = {configuration_file(repository): _configured_url(configuration)}
+def _named_by_environment(repository: Repository, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the store URLs that the environment names, weakest first."""
+    found: dict[str, str] = {}
     if backend := environ.get("COORD_BACKEND", ""):
         variable = f"COORD_{backend.upper()}_URL"
         url = environ.get(variable, "")
@@ -235,16 +252,49 @@ def _proposals(
             raise Invalid(f"COORD_BACKEND is {backend!r}, but {variable} is not set", hint=f"set {variable}")
         else:
             found["COORD_BACKEND=sqlite"] = _below(f"{repository.commondir}/coord")
-    found["COORD_URL"] = environ.get("COORD_URL", "")
+    found["COORD_URL or --url"] = environ.get("COORD_URL", "")
     return found
 
 
-def _configured_url(configuration: Mapping[str, Any]) -> str:
-    store = configuration.get("store", {})
+def _named_by_file(configuration: Configuration) -> dict[str, str]:
+    """Return the store URL that `coord.toml` names; one that is no text counts only if it was confirmed."""
+    store = configuration.proposed.get("store", {})
     url = store.get("url", "") if isinstance(store, dict) else None
-    if not isinstance(url, str):
+    if not isinstance(url, str) and configuration.confirmed:
         raise Invalid("[store] in coord.toml has no url", hint='write [store] and below it url = "…"')
-    return url
+    return {configuration.file: url} if isinstance(url, str) else {}
+
+
+def _with_configuration(
+    location: StoreLocation, configuration: Configuration, *, named: bool
+) -> StoreLocation:
+    """Return a location with what `coord.toml` adds to it; `named`: pin or environment name the store."""
+    if configuration.confirmed:
+        tables = configuration.tables
+        if not tables:
+            return location
+        return location._replace(tenants=_tenants(tables), host_locks=presets.host_locks(tables))
+    refusal = ""
+    if configuration.proposed.get("tenants"):
+        refusal = f"{configuration.file} names stores of tenants, and nobody has confirmed it here"
+    elif not named and "store" in configuration.proposed:
+        url = short_repr(redact(location.url))
+        refusal = f"{configuration.file} names the store {url}, and nobody has confirmed it here"
+    elif not named and configuration.problem:
+        refusal = configuration.problem
+    return location._replace(notice=configuration.notice, refusal=refusal)
+
+
+def restore_pin(location: StoreLocation) -> None:
+    """Write a lost pin again from its copy, once its store has been opened and is the right one."""
+    if location.pinned and not os.path.lexists(f"{location.folder}/{PIN}"):
+        create_pin(location.folder, _pin(location))
+
+
+def check_confirmed(location: StoreLocation) -> None:
+    """Raise `Invalid` if only an unconfirmed `coord.toml` names this store: a person has to confirm it."""
+    if location.refusal:
+        raise Invalid(location.refusal, hint=CONFIRM)
 
 
 def _tenants(configuration: Mapping[str, Any]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from coord.host.presets import (
     lock_presets,
 )
 from coord.host.store_location import find_location
+from tests.support.consent import write_configuration
 from tests.support.git_folders import made_repository
 
 
@@ -75,5 +76,5 @@ def test_the_location_of_a_store_knows_the_locks_of_the_machine(tmp_path: Path) 
     made_repository(folder)
     environ = {"HOME": str(tmp_path)}
     assert find_location(str(folder), environ).host_locks == HOST_LOCKS
-    (folder / "coord.toml").write_text('[locks]\nhost = ["vpn"]\n')
+    write_configuration(folder, '[locks]\nhost = ["vpn"]\n', environ)
     assert find_location(str(folder), environ).host_locks == ("name:vpn",)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -21,10 +22,13 @@ from coord.host.store_location import (
     local_path,
     move_pin,
     propose_location,
+    remember_project,
     store_exists,
     user_location,
     write_pin,
 )
+from coord.sdk.client.client import connect
+from coord.sdk.client.open import initialise
 from coord.stores.open import open_store
 from tests.support.git_folders import added_worktree, git, made_repository
 
@@ -172,8 +176,7 @@ def test_the_file_in_the_repository_proposes(shop: Path) -> None:
 def test_a_broken_file_is_refused(text: str, shop: Path) -> None:
     """A file that cannot be understood is not the same as no file."""
     (shop / "coord.toml").write_bytes(text.encode("latin-1"))
-    with pytest.raises(Invalid, match=r"coord\.toml"):
-        find_location(str(shop), {})
+    assert "coord.toml" in find_location(str(shop), {}).refusal
 
 
 def test_a_file_about_other_things_proposes_nothing(shop: Path) -> None:
@@ -436,3 +439,40 @@ def test_a_folder_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
     made_repository(shop)
     with pytest.raises(CoordError, match="UTF-8"):
         find_location(str(shop), {})
+
+
+def test_a_removed_folder_is_a_lost_store(shop: Path) -> None:
+    """Rule 4: whoever removes `.git/coord` frees no lock: the copy of the pin remembers the store."""
+    environ = {"XDG_STATE_HOME": str(shop.parent / "state")}
+    before = initialise(str(shop), environ)
+    shutil.rmtree(shop / ".git/coord")
+    for create in (True, False):
+        with pytest.raises(Corrupt, match="is gone") as caught:
+            connect(cwd=str(shop), environ=environ, session="bob", create=create)
+        assert "coord init --new-store" in caught.value.hint
+    assert not (shop / ".git/coord").exists()
+    after = initialise(str(shop), environ, new_store=True)
+    assert after.store_id != before.store_id
+    assert after.epoch == before.epoch + 1, "no fence comes back"
+
+
+def test_a_lost_pin_is_written_again(shop: Path) -> None:
+    """The copy restores it, with its epoch, as soon as the right store was opened."""
+    environ = {"XDG_STATE_HOME": str(shop.parent / "state")}
+    before = initialise(str(shop), environ)
+    text = pin_file(shop).read_text()
+    pin_file(shop).unlink()
+    assert initialise(str(shop), environ) == before
+    assert pin_file(shop).read_text() == text
+
+
+def test_the_copy_follows_the_pin(shop: Path) -> None:
+    """Epoch, project and URL are the same in both, and a sandbox that forbids the copy stops nothing."""
+    environ = {"XDG_STATE_HOME": str(shop.parent / "state")}
+    location = remember_project(initialise(str(shop), environ), "market")
+    copy = shop / ".git/coord.id"
+    assert copy.read_text() == pin_file(shop).read_text()
+    copy.unlink()
+    copy.mkdir()
+    assert move_pin(location, epoch=4).epoch == 4
+    assert json.loads(pin_file(shop).read_text())["epoch"] == 4

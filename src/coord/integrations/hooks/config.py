@@ -7,13 +7,13 @@ restore = false                  # default: true
 watched = [".env", "config/*.local"]   # ignored files to observe; default: .env, .env.local
 """
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from coord.core.errors import Invalid
+from coord.host.consent import Configuration
 from coord.integrations.hooks.named_locks import ACTIONS, Action, with_presets
 from coord.integrations.shell_effects.watched_files import WATCHED
 
@@ -32,15 +32,13 @@ class Settings(msgspec.Struct, frozen=True):
     actions: tuple[Action, ...] = ACTIONS
 
 
-def read_settings(root: str | None) -> Settings:
-    """Return the settings of a worktree; the defaults if it has no `coord.toml`."""
-    path = f"{root}/coord.toml"
-    if root is None or not os.path.isfile(path):
+def read_settings(found: Configuration) -> Settings:
+    """Return the settings of a worktree; the defaults without a `coord.toml` that a person has confirmed."""
+    path, configuration = found.file, found.tables
+    if not configuration:
         return Settings()
-    from coord.host.config import read_configuration
     from coord.host.presets import lock_presets
 
-    configuration = read_configuration(path)
     given = configuration.get("hooks", {})
     if not isinstance(given, dict):
         raise Invalid(f"hooks in {path} is not a table", hint="write [hooks] and the settings below it")

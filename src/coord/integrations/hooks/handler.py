@@ -15,6 +15,7 @@ from coord.core.locks.commands import (
     LockReply,
     ReleaseHookLocks,
 )
+from coord.host.consent import read_consented
 from coord.host.paths import path_in_resource
 from coord.host.store_location import StoreLocation
 from coord.integrations.hooks import messages
@@ -254,7 +255,9 @@ class HookHandler:
             return
         from coord.integrations.hooks.welcome import welcome
 
-        self._reply(Answer(note=welcome(self._client(home), self.event.source, self.event.model)))
+        notice = f"coord: {home.notice}." if home.notice else ""
+        known = welcome(self._client(home), self.event.source, self.event.model)
+        self._reply(Answer(note="\n".join(text for text in (notice, known) if text)))
 
     def _agent_start(self) -> None:
         home = self._home()
@@ -329,7 +332,7 @@ class HookHandler:
     def _home(self) -> StoreLocation | None:
         home = home_location(self.event, self._environ)
         if home is not None and home.repository is not None:
-            self.settings = read_settings(home.repository.root)
+            self.settings = read_settings(read_consented(home.repository, self._environ))
         return home
 
     def _caller(self) -> Any:

@@ -47,7 +47,7 @@ def install_gate(
     if (pinned.store_id, pinned.repository_id) != (location.store_id, location.repository_id):
         raise Invalid(
             f"{folder} is pinned to the locks of another repository",
-            hint=f"remove {pinned.folder}/coord.id if that is an error",
+            hint=f"remove {pinned.folder}/coord.id and {target.commondir}/coord.id if that is an error",
         )
     protected = tuple(protected) or read_journal(journal_folder(target)).protected or PROTECTED
     plan = plan_repository(target, {}, (), protected=protected, tenant=tenant)

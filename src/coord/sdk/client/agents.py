@@ -8,7 +8,6 @@ import msgspec
 
 from coord.core.errors import Invalid
 from coord.core.ids import check_id
-from coord.host.config import configuration_file, read_configuration
 from coord.sdk.client.tasks import TaskCalls
 from coord.sdk.validation import arguments
 
@@ -43,8 +42,7 @@ class AgentCalls(TaskCalls):
         from coord.host.presets import agents_by_type
 
         spec = self._spec(task)
-        file = configuration_file(self.location.repository)
-        configuration = read_configuration(file)
+        configuration, file = self.configuration.tables, self.configuration.file
         rules = rules_from(configuration, file, agents_by_type(configuration))
         here = {name: AgentInfo(name=name) for name in rules.agents}
         here |= {agent.name: agent for agent in self.agents()}

@@ -18,7 +18,7 @@ from coord.sdk.client.limits import LimitCalls
 from coord.sdk.client.locks import LockCalls
 from coord.sdk.client.maintenance import MaintenanceCalls
 from coord.sdk.client.messages import MessageCalls
-from coord.sdk.client.open import open_location, open_timeout_s
+from coord.sdk.client.open import open_existing, open_location, open_timeout_s
 from coord.sdk.client.sessions import SessionCalls
 from coord.stores.open import open_store
 
@@ -40,10 +40,13 @@ def connect(
     environ: Mapping[str, str] | None = None,
     clock: Callable[[], int] | None = None,
     timeout: float | None = None,
+    create: bool = True,
 ) -> "Client":
     """Open the store of the current repository, or any store by its URL, in the name of a session.
 
     A server that cannot be reached is tried again for `timeout` seconds (COORD_CONNECT_TIMEOUT, or 5).
+    Without `create`, a store that does not exist yet shows as empty, nothing is created or pinned, and
+    commands that write are refused.
     """
     environ = os.environ if environ is None else environ
     cwd = current_folder() if cwd is None else os.path.abspath(cwd)
@@ -57,13 +60,17 @@ def connect(
         pinned = find_location(cwd, {}) if repository is not None else user_location(environ)
         location = pinned._replace(url=url, repository_id=pinned.repository_id or _unpinned_id(repository))
     caller = find_caller(environ, flags, cwd=cwd, repository=repository, project=location.project)
-    if url is None:
+    writes = create or location.pinned
+    if url is None and writes:
         database, location = open_location(location, timeout)
+    elif not writes:
+        database, location = open_existing(location, timeout)
     else:
-        database = open_store(url, timeout=timeout)
+        database = open_store(url or location.url, timeout=timeout)
     client = Client(
         database, location, caller, tenant=log, cwd=cwd, environ=environ, clock=clock, timeout=timeout
     )
+    client.reads_only = not writes
     client.project_given = bool(project or environ.get("COORD_PROJECT"))
     return client
 

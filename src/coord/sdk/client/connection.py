@@ -7,12 +7,13 @@ from typing import Any, Self
 import msgspec
 
 from coord.core.commands import Command, SessionCommand
-from coord.core.errors import CoordError, Invalid
+from coord.core.errors import CoordError, Invalid, NotFound
 from coord.core.identity import Caller
 from coord.core.ids import check_id, short_repr
 from coord.core.limits import UNLIMITED_TENANT
 from coord.core.locks.paths import fold, is_literal
 from coord.engine.engine import Engine
+from coord.host.consent import Configuration, read_consented
 from coord.host.paths import repository_path
 from coord.host.processes import probe
 from coord.host.store_location import StoreLocation, user_location
@@ -27,6 +28,8 @@ class Connection:
 
     project_given = False
     """Whether the caller named its project, by flag, argument or environment."""
+    reads_only = False
+    """Whether coord is not in use here yet, and this connection may not change that."""
 
     def __init__(
         self,
@@ -77,7 +80,14 @@ class Connection:
         """Run a command in this store."""
         if command_id:
             check_id("command id", command_id)
+        if self.reads_only and not command.reads_only:
+            raise NotFound("coord is not in use here yet", hint="coord init sets it up")
         return self.engine.call(command, command_id=command_id)
+
+    @property
+    def configuration(self) -> Configuration:
+        """The `coord.toml` of the repository; its tables are empty before a person has confirmed it."""
+        return read_consented(self.location.repository, self._environ)
 
     def resolve(self, resources: str | Iterable[str]) -> tuple[str, ...]:
         """Return resources as the core names them: paths relative to the repository, symlinks resolved."""

@@ -111,7 +111,11 @@ class MessageCalls(Connection):
 
         if drain and peek:
             raise Invalid("drain and peek cannot be combined", hint="use one of them")
-        ask = PeekMessages(self.caller) if peek else ReceiveMessages(self.caller, drain=drain)
+        ask = (
+            PeekMessages(self.caller)
+            if peek or self.reads_only
+            else ReceiveMessages(self.caller, drain=drain)
+        )
         patience_s = WAIT_S_MAX if wait_s is None else arguments.milliseconds("wait", wait_s, min_s=0) / 1000
         deadline = time.monotonic() + patience_s
         store = self.log

@@ -8,20 +8,25 @@ from coord.core.errors import Corrupt, Invalid, NotFound, Unsupported
 from coord.core.ids import short_repr
 from coord.host.store_location import (
     StoreLocation,
+    check_confirmed,
     check_pinned,
     check_store_exists,
     find_location,
     lost_store,
     move_pin,
     propose_location,
+    restore_pin,
     store_exists,
     write_pin,
 )
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, install, migrator, open_store
+from coord.stores.urls import redact, scheme_of
 
 CONNECT_TIMEOUT_S = OPEN_TIMEOUT_S
 """How long a client tries to reach a server by default."""
+UNUSED = "unused"
+"""The id of a repository in which coord was never used: nothing is locked there."""
 CONNECT_TIMEOUT_S_MAX = 3600.0
 
 
@@ -47,6 +52,8 @@ def open_location(
 
     A server that cannot be reached is tried again for `timeout` seconds.
     """
+    check_confirmed(location)
+    _check_kept(location)
     check_store_exists(location)
     try:
         database = open_store(location.url, tenants=location.tenants, timeout=timeout)
@@ -59,10 +66,27 @@ def open_location(
             location = write_pin(location._replace(store_id=database.store_id, epoch=database.epoch))
         if check_pinned(location, database.store_id, database.epoch):
             location = move_pin(location, epoch=database.epoch)
+        restore_pin(location)
     except BaseException:
         database.close()
         raise
     return database, location
+
+
+def open_existing(
+    location: StoreLocation, timeout: float = OPEN_TIMEOUT_S
+) -> tuple[Database[Any], StoreLocation]:
+    """Open a store that is not pinned, for reading only; create and pin nothing.
+
+    A repository in which coord was never used shows as empty. A store that somebody named has to exist.
+    """
+    check_confirmed(location)
+    if not store_exists(location):
+        if not location.is_default:
+            raise NotFound(f"there is no store at {redact(location.url)}", hint="coord init creates it")
+        return open_store("memory:"), location._replace(repository_id=location.repository_id or UNUSED)
+    database = open_store(location.url, tenants=location.tenants, timeout=timeout)
+    return database, location._replace(repository_id=location.repository_id or database.store_id)
 
 
 def initialise(
@@ -75,11 +99,20 @@ def initialise(
         return _start_afresh(cwd, proposed, timeout)
     location = find_location(cwd, proposed)
     _check_repository(location, cwd)
+    check_confirmed(location)
     if not location.pinned:  # preparing a lost pinned store would hide the loss
         install(location.url, timeout=timeout)
     database, location = open_location(location, timeout)
     database.close()
     return location
+
+
+def _check_kept(location: StoreLocation) -> None:
+    if not location.pinned and scheme_of(location.url) == "memory":
+        raise Invalid(
+            "memory: forgets everything when the command ends, so it cannot be the store of a repository",
+            hint="omit it, or name a file or a server",
+        )
 
 
 def _check_repository(location: StoreLocation, cwd: str) -> None:
@@ -94,6 +127,7 @@ def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Store
     except (Corrupt, Unsupported):  # the pin is damaged, or belongs to another machine
         location = propose_location(cwd, environ)
     _check_repository(location, cwd)
+    check_confirmed(location)
     if location.pinned and store_exists(location) and _opens_as_pinned(location, timeout):
         raise Invalid(
             "the pinned store is intact, so no new one is needed",

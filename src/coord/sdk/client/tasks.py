@@ -11,7 +11,6 @@ from coord.core.errors import ClaimLost, Invalid, NotFound
 from coord.core.ids import TaskIdentifier, check_id, short_repr
 from coord.core.limits import RETRIES_MAX
 from coord.core.sessions.commands import FindSession, Heartbeat
-from coord.host.config import configuration_file, read_configuration
 from coord.host.progress import report_progress
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import WAIT_S_MAX, wait_for_task, waiting_process
@@ -136,8 +135,7 @@ class TaskCalls(Connection):
             raise Invalid(f"invalid number of tasks: {short_repr(limit)}", hint=f"use 1 to {BATCH_TASKS}")
         if command_id and wait_s != 0:
             raise Invalid("a command id cannot be combined with waiting", hint="retry instead of waiting")
-        file = configuration_file(self.location.repository)
-        configuration = read_configuration(file)
+        configuration, file = self.configuration.tables, self.configuration.file
         own = self._agent_settings(configuration, file)
         mode, routing = _routing(configuration, self.caller.agent)
         if roles is None:
@@ -424,8 +422,7 @@ class TaskCalls(Connection):
     @property
     def strict_ids(self) -> bool:
         """Whether task ids must follow the track grammar (`task_id_policy = "track"` in coord.toml)."""
-        settings = read_configuration(configuration_file(self.location.repository))
-        policy = settings.get("task_id_policy", "any")
+        policy = self.configuration.tables.get("task_id_policy", "any")
         if policy not in ("any", "track"):
             raise Invalid(
                 f"task_id_policy in coord.toml is {short_repr(policy)}", hint='use "any" or "track"'
@@ -462,7 +459,7 @@ class TaskCalls(Connection):
         note = arguments.one_line("note", note)
         return self._call_as_session(ReleaseClaim(*names, "", number, why, note, final, limited_ms))
 
-    def _agent_settings(self, configuration: dict[str, Any], file: str) -> dict[str, Any]:
+    def _agent_settings(self, configuration: Mapping[str, Any], file: str) -> dict[str, Any]:
         """Return the settings of this agent in coord.toml; empty if there are none."""
         if "agents" not in configuration:
             return {}

@@ -130,6 +130,9 @@ class _Examination:
     def _open_named(self, url: str) -> Database[Any] | None:
         self.note("pin", WARN, "not checked, because a store was given", "coord doctor without --url")
         with self.checking("store"):
+            named = StoreLocation(url, "", None, "", 0, "")
+            if not store_exists(named):
+                raise NotFound(f"there is no store at {redact(url)}", hint="coord install URL creates one")
             return self._opened(open_store(url, timeout=0))
         return None
 
@@ -139,6 +142,8 @@ class _Examination:
             location = find_location(self._cwd, self._environ)
         if location is None:
             return None
+        if location.notice:
+            self.note("configuration", WARN, location.notice, "coord trust")
         if not location.pinned and not (location.local and store_exists(location)):
             self.note(
                 "pin", WARN, f"no store is pinned yet; it would be {redact(location.url)}", "coord init"

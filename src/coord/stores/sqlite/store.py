@@ -43,6 +43,7 @@ from coord.stores.health import Check
 from coord.stores.local.backoff import back_off
 from coord.stores.local.clock import host_now_ms
 from coord.stores.local.fair_lock import fair_lock
+from coord.stores.local.folders import make_private_folder
 from coord.stores.local.wakeup import Wakeup
 from coord.stores.migration import unavailable_error
 from coord.stores.sqlite.statements import (
@@ -230,7 +231,7 @@ class SqliteDatabase(Database[SqliteStore]):
     def _connect(self) -> sqlite3.Connection:
         path = self._path
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            make_private_folder(os.path.dirname(path))
             if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
                 raise Corrupt(f"{path} is not a regular file", hint="use the path of the file itself")
             # Create the file for its owner only; SQLite gives its other files the same permissions. An

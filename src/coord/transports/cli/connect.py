@@ -1,22 +1,29 @@
 """Connect to the store as the global flags say."""
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from coord.host.repository import current_folder, find_repository
 from coord.transports.cli.args import Options
+from coord.transports.cli.output import is_terminal, say
 
 if TYPE_CHECKING:
     from coord.sdk.client.client import Client
 
+NOT_IN_USE = "coord is not in use here yet: coord init sets it up"
+
 
 @contextmanager
-def connected(options: Options, *, timeout: float | None = None) -> "Iterator[Client]":
-    """Connect for one command; `timeout` as `connect` takes it."""
+def connected(options: Options, *, timeout: float | None = None, create: bool = True) -> "Iterator[Client]":
+    """Connect for one command; `timeout` and `create` as `connect` takes them."""
     from coord.sdk.client.client import connect
 
+    url, environ = proposed_store(options.url)
     client = connect(
-        options.url or None,
+        url or None,
         session=options.session,
         agent=options.agent,
         role=options.role,
@@ -24,9 +31,22 @@ def connected(options: Options, *, timeout: float | None = None) -> "Iterator[Cl
         tenant=options.tenant,
         parent=options.parent,
         pid=options.pid,
+        environ=environ,
         timeout=timeout,
+        create=create,
     )
     try:
+        if client.location.notice:
+            say(f"Warning: {client.location.notice}")
+        if client.reads_only and is_terminal(sys.stderr):
+            say(NOT_IN_USE)
         yield client
     finally:
         client.close()
+
+
+def proposed_store(url: str) -> tuple[str, Mapping[str, str]]:
+    """Return the URL to open and the environment; in a repository, `--url` obeys the pin like COORD_URL."""
+    if not url or find_repository(current_folder()) is None:
+        return url, os.environ
+    return "", {**os.environ, "COORD_URL": url}

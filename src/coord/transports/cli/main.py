@@ -67,7 +67,7 @@ def _answer(request: Request) -> Answered:
                 return handler(options, args)  # type: ignore[no-any-return]
             from coord.transports.cli.connect import connected
 
-            with connected(options) as client:
+            with connected(options, create=not request.command.reads) as client:
                 return handler(client, args)  # type: ignore[no-any-return]
     except Stopped as stopped:
         return output.failed(exit_codes.Failure(128 + stopped.signum, "interrupted", str(stopped)))

@@ -60,7 +60,7 @@ class CommandSpec(NamedTuple):
     """A command. `handler` is the function that runs it, as `module:function`; it is imported on first use.
 
     `rest` names the words after `--`, for commands that run another program. A command with `connects=False`
-    gets the global options instead of a client.
+    gets the global options instead of a client. A command that `reads` creates no store and no pin.
     """
 
     name: str
@@ -72,6 +72,7 @@ class CommandSpec(NamedTuple):
     alias: str = ""
     rest: str = ""
     connects: bool = True
+    reads: bool = False
     details: str = ""
 
     @property

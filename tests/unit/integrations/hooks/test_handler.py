@@ -156,6 +156,9 @@ def test_where_the_store_was_removed_the_hook_does_not_guess(scene: HookHarness)
     shutil.rmtree(scene.root / ".git/coord")
     told = {"session_id": "ada", "cwd": str(scene.root), "hook_event_name": "PreToolUse"}
     event = claude.parse({**told, **scene.edit("src/app.py")})
+    with pytest.raises(Corrupt, match="is gone"):
+        scene.answer(event)
+    (scene.root / ".git/coord.id").unlink()
     with pytest.raises(Unavailable, match="was set up in this repository"):
         scene.answer(event._replace(installed_for=str(scene.root / ".git")))
     assert scene.answer(event) == ALLOW, "hooks for all repositories do not know that it was there"

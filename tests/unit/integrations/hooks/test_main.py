@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from coord.integrations.hooks import main as hook_main
+from tests.support.consent import write_configuration
 from tests.support.hook_harness import HookHarness
 from tests.support.servers.redis import RedisServer
 from tests.support.servers.server import running
@@ -99,6 +100,7 @@ def test_a_repository_whose_store_was_removed_is_closed_for_writes(
 ) -> None:
     """INT-5: the hook knows for which repository it was set up, and that somebody took the store away."""
     shutil.rmtree(scene.root / ".git/coord")
+    (scene.root / ".git/coord.id").unlink()
     of = str(scene.root / ".git")
     for told in (edit(), {**edit(), "cwd": "/", "tool_input": {"file_path": f"{scene.root}/new.txt"}}):
         _, answer, _ = hook(scene, told, "claude", of)
@@ -158,14 +160,14 @@ def test_without_a_store_writes_are_closed_and_reads_open(scene: HookHarness) ->
 
 def test_closed_or_open_is_a_setting(scene: HookHarness) -> None:
     """PRB-36: Who would rather lose the locks than the work, says so."""
-    (scene.root / "coord.toml").write_text('[hooks]\nwrites_without_store = "open"\n')
+    write_configuration(scene.root, '[hooks]\nwrites_without_store = "open"\n', scene.environ)
     lose(scene)
     assert hook(scene, edit()) == (0, None, "")
 
 
 def test_wrong_settings_close_the_gate(scene: HookHarness) -> None:
     """What is not understood is no permission."""
-    (scene.root / "coord.toml").write_text('[hooks]\nwrites_without_store = "sometimes"\n')
+    write_configuration(scene.root, '[hooks]\nwrites_without_store = "sometimes"\n', scene.environ)
     assert "writes_without_store" in reason_in(hook(scene, edit())[1])
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from coord.core.errors import Invalid
+from coord.host.config import parse_configuration
+from coord.host.consent import Configuration
 from coord.integrations.hooks.config import Settings, read_settings
 from coord.integrations.hooks.events import Event, Kind
 from coord.integrations.hooks.named_locks import ACTIONS, Action, locks_for
@@ -117,14 +119,17 @@ def test_a_long_or_deep_line_is_no_trouble() -> None:
     assert locks_for(padded, ACTIONS, branch="", main_tree=True) == ("name:main-push",)
 
 
-def test_a_repository_adds_actions_and_says_what_happens_without_a_store(tmp_path: Path) -> None:
+def settings_in(text: str) -> Settings:
+    return read_settings(Configuration("coord.toml", parse_configuration("coord.toml", text.encode())))
+
+
+def test_a_repository_adds_actions_and_says_what_happens_without_a_store() -> None:
     """INT-12: the table is open; failing closed or open is a setting."""
-    assert read_settings(str(tmp_path)) == Settings()
-    (tmp_path / "coord.toml").write_text(
+    assert read_settings(Configuration("coord.toml")) == Settings()
+    settings = settings_in(
         '[hooks]\nwrites_without_store = "open"\nreads_without_store = "closed"\n'
         '[[hooks.actions]]\ncommand = "npm publish"\nlock = "release"\n'
     )
-    settings = read_settings(str(tmp_path))
     assert (settings.closed_for_writes, settings.closed_for_reads) == (False, True)
     assert settings.actions[-1] == Action("npm publish", "name:release")
     assert locks_for("npm publish --tag next", settings.actions, branch="", main_tree=True) == (
@@ -132,10 +137,9 @@ def test_a_repository_adds_actions_and_says_what_happens_without_a_store(tmp_pat
     )
 
 
-def test_a_repository_drops_the_preset_locks(tmp_path: Path) -> None:
+def test_a_repository_drops_the_preset_locks() -> None:
     """INT-12: the example of the founding documents goes, the commands of git stay."""
-    (tmp_path / "coord.toml").write_text("[presets]\nlocks = false\n")
-    actions = read_settings(str(tmp_path)).actions
+    actions = settings_in("[presets]\nlocks = false\n").actions
     assert locks_for("cargo build", ACTIONS, branch="", main_tree=True) == ("name:cargo-build",)
     assert locks_for("cargo build; pkill engram", actions, branch="", main_tree=True) == ()
     assert locks_for("git push origin main", actions, branch="", main_tree=True) == ("name:main-push",)
@@ -153,14 +157,12 @@ def test_a_repository_drops_the_preset_locks(tmp_path: Path) -> None:
         "[[hooks.actions]]\ncommand = 'x'\nlock = 'y'\nother = 1",
         "[[hooks.actions]]\ncommand = 'x'\nlock = 'y'\nmain_tree = 'no'",
         "[hooks]\nrestore = 'x'",
-        "[hooks",
     ],
 )
-def test_wrong_settings_are_refused_with_a_hint(tmp_path: Path, text: str) -> None:
+def test_wrong_settings_are_refused_with_a_hint(text: str) -> None:
     """A setting that is not understood is never passed over."""
-    (tmp_path / "coord.toml").write_text(text)
     with pytest.raises(Invalid) as caught:
-        read_settings(str(tmp_path))
+        settings_in(text)
     assert caught.value.hint
 
 

@@ -153,7 +153,8 @@ def test_a_bare_repository(tmp_path: Path, home: Path) -> None:
     locks = made_repository(tmp_path / "locks").root or ""
     install_gate(initialise(locks, {"HOME": str(home)}), str(bare), ["release/*"])
     assert sorted(set(snapshot(bare)) - set(before)) == [
-        str(bare / name) for name in ("coord", "coord/coord.id", "coord/setup.json", "hooks/pre-receive")
+        str(bare / name)
+        for name in ("coord", "coord.id", "coord/coord.id", "coord/setup.json", "hooks/pre-receive")
     ]
     (bare / "hooks/pre-receive").unlink()
     assert [finding.state for finding in examine_hooks(found(bare), {})] == ["bad", "ok"]
@@ -162,6 +163,7 @@ def test_a_bare_repository(tmp_path: Path, home: Path) -> None:
     assert "COORD_PROTECTED='release/*'" in (bare / "hooks/pre-receive").read_text()
     take_out(bare)
     shutil.rmtree(bare / "coord")
+    (bare / "coord.id").unlink()
     assert snapshot(bare) == before
 
 

@@ -11,6 +11,7 @@ from coord.integrations.git.run import Git
 from coord.integrations.git.salvage import swap
 from coord.integrations.git.salvage.salvage import list_salvages
 from coord.integrations.shell_effects.saved_content import restore_content
+from tests.support.consent import write_configuration
 from tests.support.git_folders import PLAIN, added_worktree, git, made_repository
 from tests.support.hook_harness import HookHarness, Json
 
@@ -43,7 +44,7 @@ class EffectsHarness(HookHarness):
         return (self.root / path).read_text()
 
     def not_restoring(self) -> "EffectsHarness":
-        (self.root / "coord.toml").write_text("[hooks]\nrestore = false\n")
+        write_configuration(self.root, "[hooks]\nrestore = false\n", self.environ)
         git(self.root, "add", "coord.toml")
         git(self.root, "commit", "-q", "-m", "settings")
         return self

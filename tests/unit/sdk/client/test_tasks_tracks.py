@@ -1,5 +1,6 @@
 """Tracks and ids of tasks (the TID group), through the library."""
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from coord.sdk.plans.check import check_plan
 from coord.sdk.plans.file import parse_plan
 from coord.sdk.validation.tasks import new_task
 from tests.support.client_harness import ClientHarness, open_client_harness
+from tests.support.consent import write_configuration
 from tests.support.docs.pages import rows_of
 
 ALLOCATION = {"alpha": "A", "beta": "B", "gamma": "C", "delta": "D"}
@@ -117,13 +119,13 @@ def test_work_products_are_named_as_documented() -> None:
 
 def test_a_project_may_ask_for_the_grammar(repository: Path) -> None:
     """CFL-13, AMB-14: `task_id_policy = "track"` takes ids of that grammar only; a wrong word is told."""
-    settings = repository / "coord.toml"
+    environ = dict(os.environ)
     with ExitStack() as stack:
         client = stack.enter_context(
-            connect("memory:", session="s", project="shop", cwd=str(repository), environ={})
+            connect("memory:", session="s", project="shop", cwd=str(repository), environ=environ)
         )
         client.add_task("8.2")
-        settings.write_text('task_id_policy = "track"\n')
+        write_configuration(repository, 'task_id_policy = "track"\n', environ)
         client.add_tasks([new_task("A-001-x"), new_task("A-001-x::1")])
         with pytest.raises(Invalid, match="TRACK-SEQUENCE-DESCRIPTION"):
             client.add_tasks([new_task("A-002-y"), new_task("8.3")])
@@ -132,6 +134,6 @@ def test_a_project_may_ask_for_the_grammar(repository: Path) -> None:
         assert check_plan(plan).problems == []
         (problem,) = check_plan(plan, strict=client.strict_ids).problems
         assert problem.startswith("8.4: not TRACK-SEQUENCE-DESCRIPTION")
-        settings.write_text('task_id_policy = "odd"\n')
+        write_configuration(repository, 'task_id_policy = "odd"\n', environ)
         with pytest.raises(Invalid, match=r"task_id_policy in coord\.toml is 'odd'"):
             client.add_task("A-002-y")

@@ -184,6 +184,7 @@ def imported(*words: str) -> set[str]:
 def test_a_command_imports_only_what_it_uses(coord: Coord) -> None:
     """Issue 3, speed: help needs no store; a check needs no parser, process or network module of others."""
     assert not imported("--help") & {"msgspec", "sqlite3", "coord.sdk.client.client", "argparse", "json"}
+    coord("bob lock b.py")
     brought = imported("--session", "s-ann", "check", "a.py")
     assert {"msgspec", "sqlite3", "coord.transports.cli.handlers.locks"} <= brought
     assert not brought & {

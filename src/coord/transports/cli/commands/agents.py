@@ -11,6 +11,7 @@ COMMANDS = (
         "agent list",
         "list the agents, their tasks and their track records",
         handler="coord.transports.cli.handlers.agents:list_",
+        reads=True,
         examples=("coord agent list", "coord agent list rem"),
         arguments=(NAME._replace(optional=True),),
     ),
@@ -34,6 +35,7 @@ COMMANDS = (
         "route",
         "recommend an agent for a task",
         handler="coord.transports.cli.handlers.agents:route",
+        reads=True,
         examples=(
             "coord route A-001-login --explain",
             "coord route --description 'create a signup form' --explain",

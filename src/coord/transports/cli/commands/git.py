@@ -73,6 +73,7 @@ COMMANDS = (
         "worktree list",
         "list worktrees, their owners and unmerged changes",
         handler="coord.transports.cli.handlers.git:worktree_list",
+        reads=True,
         examples=("coord worktree list", "coord worktree list --into main"),
         flags=(INTO,),
     ),

@@ -63,6 +63,7 @@ COMMANDS = (
         "check",
         "check whether a lock is free: exit 0 free, 1 locked",
         handler="coord.transports.cli.handlers.locks:check",
+        reads=True,
         examples=("coord check src/app.py", "coord check docs --mode read"),
         arguments=(RESOURCES._replace(completes="held"),),
         flags=(MODE, FENCE._replace(summary="check that this session still has it with this fence")),
@@ -71,6 +72,7 @@ COMMANDS = (
         "locks",
         "list the locks",
         handler="coord.transports.cli.handlers.locks:locks",
+        reads=True,
         examples=("coord locks", "coord locks --limit 100"),
         flags=(
             Flag("owner", "only locks of this session", "ID", "name", default=None, completes="peers"),
@@ -81,6 +83,7 @@ COMMANDS = (
         "waits",
         "show who waits for what, and behind whom",
         handler="coord.transports.cli.handlers.waits:waits",
+        reads=True,
         examples=("coord waits",),
         details="Lists waits for locks, recent denied requests, and waits for tasks by sessions that have "
         "locks or claims. On a terminal, the sessions that block others are on top.",

@@ -18,6 +18,7 @@ COMMANDS = (
         "limits show",
         "show limits and settings with their use and source",
         handler="coord.transports.cli.handlers.maintenance:limits_show",
+        reads=True,
         examples=("coord limits show", "coord limits show --tenant acme"),
     ),
     CommandSpec(

@@ -31,6 +31,7 @@ COMMANDS = (
         "recv",
         "read the messages to this session",
         handler="coord.transports.cli.handlers.messages:recv",
+        reads=True,
         examples=("coord recv --drain", "coord recv --wait 30s"),
         flags=(
             Flag("drain", "acknowledge them at once"),
@@ -88,12 +89,14 @@ COMMANDS = (
         "group list",
         "list the groups and their members",
         handler="coord.transports.cli.handlers.messages:group_list",
+        reads=True,
         examples=("coord group list",),
     ),
     CommandSpec(
         "group show",
         "show the members of a group",
         handler="coord.transports.cli.handlers.messages:group_show",
+        reads=True,
         examples=("coord group show frontend",),
         arguments=(GROUP,),
     ),
@@ -116,6 +119,7 @@ COMMANDS = (
         "delegation list",
         "list the delegations that are not done",
         handler="coord.transports.cli.handlers.messages:delegation_list",
+        reads=True,
         examples=("coord delegation list",),
     ),
     CommandSpec(

@@ -29,6 +29,7 @@ COMMANDS = (
         "plan check",
         "check a plan without loading it; exit 2 if it is invalid",
         handler="coord.transports.cli.handlers.plans:check",
+        reads=True,
         examples=("coord plan check plan.yaml",),
         arguments=(PLAN,),
     ),
@@ -36,6 +37,7 @@ COMMANDS = (
         "plan show",
         "show the tracks, their tasks and their progress",
         handler="coord.transports.cli.handlers.plans:show",
+        reads=True,
         examples=("coord plan show", "coord plan show --svg > plan.svg"),
         flags=(
             Flag("table", "print a table instead of a picture"),

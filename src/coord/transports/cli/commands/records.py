@@ -41,6 +41,7 @@ COMMANDS = (
         "metrics",
         "print metrics for Prometheus",
         handler="coord.transports.cli.handlers.records:metrics",
+        reads=True,
         examples=("coord metrics",),
         details="Computed from records and log on each call. Counters start again when the log is trimmed.",
     ),

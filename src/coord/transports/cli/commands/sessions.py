@@ -57,6 +57,7 @@ COMMANDS = (
         "peers",
         "list the other sessions, and those of other repositories",
         handler="coord.transports.cli.handlers.sessions:peers",
+        reads=True,
         examples=("coord peers", "coord peers --live"),
         flags=(Flag("live", "leave out sessions that show no sign of life"),),
     ),
@@ -64,18 +65,21 @@ COMMANDS = (
         "status",
         "show this session: its claims, locks, waits and messages",
         handler="coord.transports.cli.handlers.sessions:status",
+        reads=True,
         examples=("coord status",),
     ),
     CommandSpec(
         "dashboard",
         "show what all agents do, and the queue",
         handler="coord.transports.cli.handlers.sessions:dashboard",
+        reads=True,
         examples=("coord dashboard",),
     ),
     CommandSpec(
         "session show",
         "show a session's claims, results and next steps",
         handler="coord.transports.cli.handlers.sessions:session_show",
+        reads=True,
         examples=("coord session show", "coord session show otto"),
         arguments=(
             Argument("session", "the session to show (default: this one)", optional=True, completes="peers"),
@@ -97,6 +101,7 @@ COMMANDS = (
         "top",
         "watch sessions, locks, tasks and messages live",
         handler="coord.transports.cli.handlers.top:top",
+        reads=True,
         examples=("coord top --once", "coord top --once --sort state"),
         flags=(
             Flag("once", "print one frame and end"),

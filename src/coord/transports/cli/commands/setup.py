@@ -41,6 +41,20 @@ COMMANDS = (
         details="Restores files byte for byte and keeps what others have written since.",
     ),
     CommandSpec(
+        "trust",
+        "confirm the coord.toml of this repository",
+        handler="coord.transports.cli.handlers.trust:trust",
+        connects=False,
+        examples=("coord trust", "coord trust --yes", "coord trust --revoke"),
+        flags=(
+            Flag("yes", "confirm without a question"),
+            Flag("revoke", "withdraw the confirmation", excludes="yes"),
+        ),
+        details="A clone brings its coord.toml along, and the file may name a foreign server or weaken the "
+        "hooks. So none of its settings count before a person has confirmed it, and again after each "
+        "change. coord init asks, too.",
+    ),
+    CommandSpec(
         "doctor",
         "check repository, store, clock, session and hooks",
         handler="coord.transports.cli.handlers.setup:doctor",

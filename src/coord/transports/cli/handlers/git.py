@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from coord.core.errors import CoordError, Invalid
 from coord.core.locks.commands import ReleaseLocks
-from coord.host.config import configuration_file, read_configuration
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage import checkpoint
 from coord.integrations.git.salvage import drop as dropping
@@ -47,8 +46,8 @@ def commit(client: Client, args: CommitArgs) -> Answer:
 
 def _configured_timeout(client: Client) -> float | None:
     """Return the time limit for hooks in `coord.toml`, if there is one."""
-    file = configuration_file(client.location.repository)
-    table = read_configuration(file).get("commit", {})
+    file = client.configuration.file
+    table = client.configuration.tables.get("commit", {})
     text = table.get("hooks_timeout") if isinstance(table, dict) else table
     if text is None:
         return None

@@ -48,7 +48,7 @@ class LogArgs(Args, frozen=True):
 
 def log(options: Options, args: LogArgs) -> Answer | int:
     """Show a view of the log."""
-    with connected(options) as client:
+    with connected(options, create=False) as client:
         actor = args.actor
         if args.view == "session":
             if args.actor:

@@ -45,6 +45,7 @@ def init(options: Options, args: InitArgs) -> Answer | str:
     added = named_tools(args.tools) if args.tools else TOOLS
     location = None
     if not args.dry_run:
+        _confirm_configuration(yes=args.yes)
         location = initialise(os.getcwd(), os.environ, url=options.url, new_store=args.new_store)
     repository = _repository()
     tools = tools_with(journal_folder(repository), added)
@@ -63,6 +64,16 @@ def init(options: Options, args: InitArgs) -> Answer | str:
     }
     line = f"The store of this repository is {redact(location.url)}"
     return _carry_out(plans, fields, line, agreed=args.yes or _agrees(plans, line, whole=args.diff))
+
+
+def _confirm_configuration(*, yes: bool) -> None:
+    """Ask a person whether the `coord.toml` of this repository counts, unless one has confirmed it."""
+    from coord.host.caller import shows_agent
+    from coord.transports.cli.handlers.trust import configuration_here, confirmed_by_person
+
+    found = configuration_here()
+    if found.consent and not found.confirmed and not found.problem and not shows_agent(os.environ):
+        confirmed_by_person(found, yes=yes)
 
 
 class UninstallArgs(Args, frozen=True):
@@ -180,8 +191,8 @@ def completion(options: Options, args: CompletionArgs) -> str:
         from coord.host.store_location import find_location
 
         if not options.url and not find_location(os.getcwd(), os.environ).pinned:
-            return []  # to press Tab must not create a store
-        with connected(options) as client:
+            return []
+        with connected(options, create=False) as client:  # to press Tab must not create a store
             return dict.fromkeys(_completions(client, what))
 
     return "".join(f"{word}\n" for word in candidates(args.words, quietly(ask)))

@@ -437,7 +437,7 @@ def watch(options: Options, args: TaskArgs) -> Answer | int:
     from coord.sdk.reports.activity import event_filter, follow
     from coord.transports.cli.handlers.records import print_happenings
 
-    with connected(options) as client:
+    with connected(options, create=False) as client:
         as_json = form() == "json"
         log = client.log
         log.load(())

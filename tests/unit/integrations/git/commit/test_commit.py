@@ -10,6 +10,7 @@ import pytest
 from coord.integrations.git.commit.commit import commit
 from coord.sdk.client.client import connect
 from tests.support.cli import PROGRAM, Coord, started
+from tests.support.consent import write_configuration
 from tests.support.git_folders import git
 
 HOSTILE = ("a b.txt", "-rf", "quo'te\".txt", "$(touch x).txt", "*", ":(glob)x", "é.txt", "[a].txt")
@@ -216,12 +217,12 @@ def test_hooks_are_given_up_where_that_is_set(shop: Path, coord: Coord, by: str)
     (shop / "src/app.py").write_text("second\n")
     coord("ann lock src/app.py")
     if by == "coord.toml":
-        (shop / "coord.toml").write_text('[commit]\nhooks_timeout = "0.2s"\n')
+        write_configuration(shop, '[commit]\nhooks_timeout = "0.2s"\n', os.environ)
     refused = coord("ann commit -m x", *(["--hooks-timeout", "0.2s"] if by == "flag" else []))
     assert "git commit did not end within 0.2 s" in refused.line
     assert refused.answer["error"]["code"] == "unavailable"
     assert git(shop, "log", "--format=%s") == "first"
-    (shop / "coord.toml").write_text("[commit]\nhooks_timeout = true\n")
+    write_configuration(shop, "[commit]\nhooks_timeout = true\n", os.environ)
     assert "hooks_timeout in" in coord("ann commit -m x").line
 
 

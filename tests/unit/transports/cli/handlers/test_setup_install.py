@@ -1,18 +1,20 @@
 """`coord install` from end to end: the stores it creates, its messages and its refusals."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import PROGRAM, Coord
+from tests.support.consent import write_configuration
 from tests.support.servers.postgres import PostgresServer
 from tests.support.servers.server import PASSWORD
 from tests.support.terminals import Terminal
 
 
 def configure(repository: Path, text: str) -> None:
-    (repository / "coord.toml").write_text(text)
+    write_configuration(repository, text, os.environ)
 
 
 def test_a_server_is_prepared(coord: Coord, postgres_server: PostgresServer) -> None:

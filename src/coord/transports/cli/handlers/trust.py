@@ -1,0 +1,79 @@
+"""Let a person confirm the `coord.toml` of a repository."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from coord.core.errors import Invalid, Refused
+from coord.transports.cli.args import Args, Options
+from coord.transports.cli.output import Answer, is_terminal, say
+
+if TYPE_CHECKING:
+    from coord.host.consent import Configuration
+
+
+class TrustArgs(Args, frozen=True):
+    """The arguments of `coord trust`."""
+
+    yes: bool
+    revoke: bool
+
+
+def trust(_: Options, args: TrustArgs) -> Answer:
+    """Confirm the configuration of this repository, or withdraw that."""
+    from coord.host.consent import revoke
+
+    found = configuration_here()
+    fields = {"file": found.file}
+    if args.revoke:
+        line = "Withdrawn: none of its settings count now" if revoke(found) else "It was not confirmed"
+        return Answer({**fields, "confirmed": False}, f"{line} ({found.file})")
+    if found.consent and found.confirmed:
+        return Answer({**fields, "confirmed": True}, f"{found.file} is confirmed already")
+    if not confirmed_by_person(found, yes=args.yes):
+        raise Refused(f"{found.file} stays unconfirmed", hint="read it, then run coord trust --yes")
+    return Answer({**fields, "confirmed": True}, f"Confirmed ✓ {found.file}")
+
+
+def configuration_here() -> "Configuration":
+    """Return the configuration of the repository of this folder."""
+    from coord.host.consent import read_consented
+    from coord.host.repository import current_folder, find_repository
+
+    return read_consented(find_repository(current_folder()), os.environ)
+
+
+def confirmed_by_person(found: "Configuration", *, yes: bool) -> bool:
+    """Record the consent of a person, whom a terminal asks; return whether there is one. Agents give none."""
+    from coord.host.caller import shows_agent
+    from coord.host.consent import confirm
+
+    if shows_agent(os.environ):
+        raise Refused(
+            f"an agent cannot confirm {found.file}", hint="ask the person you work for to run: coord trust"
+        )
+    if found.problem or not found.consent:
+        confirm(found)
+    if not yes and not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return False
+    if not yes:
+        for row in _shown(found):
+            say(row)
+        say(f"Let {found.file} count? [y/N]")
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            return False
+    confirm(found)
+    return True
+
+
+def _shown(found: "Configuration") -> list[str]:
+    """Return the settings as lines that a terminal can show, whatever the file contains."""
+    from coord.stores.urls import redact
+
+    rows: list[str] = []
+    for name, value in found.proposed.items():
+        inner = value.items() if isinstance(value, dict) else [("", value)]
+        rows += [f"  {name}{'.' if key else ''}{key} = {redact(str(each))!r}" for key, each in inner]
+    if not rows:
+        raise Invalid(f"{found.file} is empty", hint="remove it")
+    return [f"{found.file} says:", *rows]
