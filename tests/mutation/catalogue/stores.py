@@ -4,6 +4,13 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "a process goes on in a deleted SQLite file",
+        "coord.stores.sqlite.store:SqliteDatabase.using",
+        "_file_id(self._path) != self._file",
+        "False",
+        ("tests/unit/stores/sqlite/test_store.py::test_a_file_that_is_taken_away_is_noticed",),
+    ),
+    Mutant(
         "opening a store retries every error",
         "coord.stores.open:retry_unreachable",
         "except Unreachable",

@@ -73,6 +73,15 @@ def _name(error: sqlite3.Error) -> str:
     return str(getattr(error, "sqlite_errorname", ""))
 
 
+def _file_id(path: str) -> tuple[int, int] | None:
+    """Return the identity of the file at a path; None if it is gone."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
     """Return the store error for a driver error."""
     name = _name(error)
@@ -218,6 +227,7 @@ class SqliteDatabase(Database[SqliteStore]):
         self._fair_lock_path = f"{self._path}-fair.lock"
         self._connection_lock = threading.RLock()
         self._connection = self._connect()
+        self._file = _file_id(self._path)
         self._cursor = self._connection.cursor()
         try:
             meta = self._prepare()
@@ -314,6 +324,11 @@ class SqliteDatabase(Database[SqliteStore]):
     def using(self) -> Iterator[sqlite3.Cursor]:
         if os.getpid() != self._process:
             raise Unavailable("SQLite was opened before a fork", hint="open the store again in the child")
+        if _file_id(self._path) != self._file:  # others use another file, or none, under this name
+            raise Corrupt(
+                f"{self._path} was removed or replaced while this process used it",
+                hint="restore it, or create a new store with coord init --new-store",
+            )
         with self._connection_lock:
             try:
                 yield self._cursor

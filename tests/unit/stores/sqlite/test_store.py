@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from coord.core.errors import CoordError, Corrupt, Unavailable, Unknown, Unsupported
-from coord.stores.contract import FORMAT, Put
+from coord.stores.contract import FORMAT, Commit, Put
 from coord.stores.open import open_store
 from coord.stores.sqlite import store as sqlite
 from coord.stores.sqlite.store import SqliteDatabase, translated
@@ -301,3 +301,26 @@ def test_a_store_opened_twice_in_one_process_keeps_its_log(path: Path) -> None:
         assert seen_by_others() == "a"
         write(second.log("local"), {"b": b"2"})
         assert seen_by_others() == "a b"
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "moved away"])
+def test_a_file_that_is_taken_away_is_noticed(tmp_path: Path, how: str) -> None:
+    """A process that goes on in a deleted file would keep locks that nobody else sees."""
+    path = tmp_path / "coord.db"
+    with closing(open_store(f"sqlite://{path}")) as database:
+        log = database.log("local")
+        log.commit(Commit({"a": 0}, {"a": Put(b"1")}, at=1, id=b"1"))
+        if how == "moved away":
+            path.rename(tmp_path / "other.db")
+        else:
+            path.unlink()
+        if how == "replaced":
+            open_store(f"sqlite://{path}").close()
+        for use in (
+            lambda: log.load(["a"]),
+            lambda: log.commit(Commit({"b": 0}, {"b": Put(b"1")}, at=2, id=b"2")),
+            lambda: log.tail(0, 10),
+            lambda: log.wait(1, 0),
+        ):
+            with pytest.raises(Corrupt, match="removed or replaced"):
+                use()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -101,6 +102,16 @@ def test_a_stolen_lock_ends_the_command_at_once(coord: Coord) -> None:
     assert "a lock was lost while the command ran" in err
     assert "name:main-push was taken by s-bob: by force: urgent" in err
     assert coord("bob locks").answer["locks"][0]["owner"] == "s-bob", "guard releases only its own"
+
+
+def test_a_removed_store_ends_the_command(coord: Coord, repository: Path) -> None:
+    """Rule 4: without its store nothing is known of the lock, so the command does not go on."""
+    process = started("ann", "guard", "name:x", "--", *SLEEPING)
+    ready(process)
+    shutil.rmtree(repository / ".git/coord")
+    code, _, err = finished(process)
+    assert code != 0
+    assert "removed or replaced" in err
 
 
 def test_a_preempted_guard_is_warned_and_ends_at_the_deadline(coord: Coord) -> None:
