@@ -5,23 +5,50 @@ from tests.mutation.mutant import Mutant
 MUTANTS = [
     Mutant(
         "a command is blamed for what the holder's own tool may have written",
-        "coord.integrations.shell_effects.attribution:Attribution._doubt_of_calls",
-        "any(call.session in owners for call in others)",
+        "coord.integrations.shell_effects.attribution:Attribution._doubt_of_holder",
+        'self._calls.may_have_written(self._mine, {*owners, ""}, change.path)',
         "False",
         (
             "tests/unit/integrations/shell_effects/test_observe.py::test_a_holder_at_work_leaves_the_author_unknown",
         ),
     ),
     Mutant(
-        "one of two shells is blamed",
-        "coord.integrations.shell_effects.attribution:Attribution._doubt_of_calls",
-        "any(call.shell for call in others)",
-        "False",
-        ("tests/unit/integrations/shell_effects/test_observe.py::test_two_shells_leave_the_author_unknown",),
+        "a shell of the holder that has ended counts as idle",
+        "coord.integrations.shell_effects.call_log:Calls.may_have_written",
+        "each.shell or (not each.ended and",
+        "not each.ended and (each.shell or",
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_a_holder_at_work_leaves_the_author_unknown",
+        ),
+    ),
+    Mutant(
+        "an editor of the holder leaves every file in doubt",
+        "coord.integrations.shell_effects.call_log:Calls.may_have_written",
+        "name in each.paths or",
+        "True or",
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_an_editor_of_the_holder_is_no_author_of_other_files",
+        ),
+    ),
+    Mutant(
+        "a command that names a file counts as its author",
+        "coord.integrations.shell_effects.evidence:wrote_it",
+        "return known and (named",
+        "return named or (known",
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_a_holder_that_hooks_do_not_see_leaves_the_author_unknown",
+        ),
+    ),
+    Mutant(
+        "the script of a call is no evidence",
+        "coord.integrations.shell_effects.evidence:wrote_it",
+        '*_scripts(text, cwd, f"{root}/{path}")',
+        "",
+        ("tests/unit/integrations/shell_effects/test_observe.py::test_what_the_call_contains_is_evidence",),
     ),
     Mutant(
         "a command is blamed for what a person may have written",
-        "coord.integrations.shell_effects.attribution:Attribution._doubt_of_calls",
+        "coord.integrations.shell_effects.attribution:Attribution._doubt_of_holder",
         "any(owner not in self._calls.sessions for owner in owners)",
         "False",
         (
@@ -40,30 +67,137 @@ MUTANTS = [
     Mutant(
         "an overwrite is undone against the setting",
         "coord.integrations.shell_effects.attribution:Attribution.report",
-        "if restore and",
-        "if",
+        "if restore and not each.doubt",
+        "if not each.doubt",
         ("tests/unit/integrations/shell_effects/test_observe.py::test_both_sides_hear_of_an_overwrite",),
     ),
     Mutant(
         "a restore overwrites content that is not blamed",
-        "coord.integrations.shell_effects.saved_content:restore_content",
+        "coord.integrations.shell_effects.restore:restore_content",
         "read_content",
         "False and read_content",
         (
             "tests/unit/integrations/shell_effects/test_observe.py::test_a_content_that_is_not_the_blamed_one_any_more_is_left",
         ),
         also=(
-            "coord.integrations.shell_effects.saved_content:_swap",
+            "coord.integrations.shell_effects.restore:_swap",
             ' and read_content("", taken, BYTES_MAX, folder) == blamed',
             "",
         ),
     ),
     Mutant(
-        "content written over a locked file is not saved",
-        "coord.integrations.shell_effects.attribution:Attribution._restore",
-        "save_to_ref(self._git, self._mine.session, [change.path], why)",
-        '""',
-        ("tests/unit/integrations/shell_effects/test_observe.py::test_what_was_written_over_is_kept",),
+        "a file in doubt is restored",
+        "coord.integrations.shell_effects.attribution:Attribution.report",
+        "if restore and not each.doubt",
+        "if restore",
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_a_holder_at_work_leaves_the_author_unknown",
+        ),
+    ),
+    Mutant(
+        "the content before a file in doubt is not kept",
+        "coord.integrations.shell_effects.attribution:Attribution.report",
+        "kept = self._keep(finding, former.get(finding.change.path))",
+        'kept = ""',
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_a_holder_at_work_leaves_the_author_unknown",
+        ),
+    ),
+    Mutant(
+        "a changed file of a holder without hooks is not saved before a command",
+        "coord.integrations.shell_effects.compare:ShellCall.record_state",
+        "held = record_held(self._connection, self._git, self._folder, state.files, calls)",
+        "pass",
+        ("tests/unit/integrations/shell_effects/test_observe.py::test_what_the_call_contains_is_evidence",),
+    ),
+    Mutant(
+        "content written over a locked file is not salvaged",
+        "coord.integrations.shell_effects.restore:Restorer._salvage",
+        "ref = save_blobs(self._git, self._session, entries, why)",
+        'ref = "HEAD"',
+        ("tests/unit/integrations/shell_effects/test_restore.py::test_both_sides_keep_every_byte",),
+    ),
+    Mutant(
+        "filters change what is salvaged",
+        "coord.integrations.shell_effects.saved_content:_store",
+        '"hash-object", "-w", "--no-filters", "--"',
+        '"hash-object", "-w", "--"',
+        ("tests/unit/integrations/shell_effects/test_restore.py::test_both_sides_keep_every_byte",),
+    ),
+    Mutant(
+        "what the holder writes after the command is overwritten",
+        "coord.integrations.shell_effects.restore:Restorer.restore",
+        "elif path in same and _is_same(now, file_stat(self._git.folder, path)):",
+        "elif path in same:",
+        (
+            "tests/unit/integrations/shell_effects/test_restore.py::test_what_the_holder_writes_after_the_command_stays",
+        ),
+    ),
+    Mutant(
+        "a file in place of a folder stops the restore",
+        "coord.integrations.shell_effects.restore:Restorer._clear_above",
+        "moved[above] = self._move_away(above)",
+        'return ""',
+        (
+            "tests/unit/integrations/shell_effects/test_restore.py::test_whatever_was_done_the_holder_has_its_file",
+        ),
+    ),
+    Mutant(
+        "a deleted folder is not made again",
+        "coord.integrations.shell_effects.restore:restore_content",
+        "make=content is not None",
+        "make=False",
+        (
+            "tests/unit/integrations/shell_effects/test_restore.py::test_whatever_was_done_the_holder_has_its_file",
+        ),
+    ),
+    Mutant(
+        "secrets get into the repository",
+        "coord.integrations.shell_effects.saved_content:store_files",
+        "if path not in ignored",
+        "",
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_ignored_files_are_kept_out_of_the_repository",
+        ),
+    ),
+    Mutant(
+        "staged content is lost",
+        "coord.integrations.shell_effects.restore:restore_index",
+        "if staged:",
+        "if not staged:",
+        ("tests/unit/integrations/shell_effects/test_restore.py::test_staged_content_is_staged_again",),
+    ),
+    Mutant(
+        "a checkout of another commit is undone",
+        "coord.integrations.shell_effects.attribution:Attribution.add",
+        "if not doubt and from_git:",
+        "if not doubt and not from_git and False:",
+        ("tests/unit/integrations/shell_effects/test_restore.py::test_a_file_that_git_brings_is_left",),
+    ),
+    Mutant(
+        "nobody hears of a write in the background",
+        "coord.integrations.shell_effects.held_files:record_held",
+        "_report_unseen_change(connection, git, folder, calls, path, each, unsaved[path])",
+        "pass",
+        (
+            "tests/unit/integrations/shell_effects/test_restore.py::test_a_background_process_is_reported_with_the_next_call",
+        ),
+    ),
+    Mutant(
+        "a call whose state before is lost counts as checked",
+        "coord.integrations.shell_effects.compare:ShellCall.compare_state",
+        "return NOT_CHECKED",
+        'return ""',
+        ("tests/unit/integrations/shell_effects/test_observe.py::test_damaged_files_of_ours_stop_nothing",),
+    ),
+    Mutant(
+        "a name that cannot be locked is not protected by its folder",
+        "coord.integrations.shell_effects.compare:ShellCall._report_changes",
+        "texts = {**names, **unlockable}",
+        "texts = names",
+        (
+            "tests/unit/integrations/shell_effects/test_restore.py::test_a_name_that_cannot_be_locked_is_covered_by_its_folder",
+        ),
     ),
     Mutant(
         "a damaged list of calls counts as empty",
@@ -93,7 +227,7 @@ MUTANTS = [
     Mutant(
         "changed files without a lock are not locked afterwards",
         "coord.integrations.shell_effects.compare:ShellCall._report_changes",
-        "self._lock({path: names[path] for path in dirty[:LOCKS_MAX]})",
+        "self._lock({path: names[path] for path in free[:LOCKS_MAX]})",
         "list[str](), dict[str, list[LockInfo]]()",
         ("tests/unit/integrations/shell_effects/test_observe.py::test_a_free_file_is_locked_after_the_fact",),
     ),

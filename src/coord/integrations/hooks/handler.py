@@ -39,6 +39,11 @@ NO_CALL = "-"
 """The id that ends no call and keeps all locks of the session."""
 
 
+def _files(target: Target) -> list[str]:
+    """Return the files among the locks of a target."""
+    return [path_in_resource(text) for text in target.resources if text.startswith("file:")]
+
+
 class HookHandler:
     """Handles one event in the stores that it concerns."""
 
@@ -298,6 +303,7 @@ class HookHandler:
             connection.caller.session,
             self._call(),
             shell=self._runs_in(target, home),
+            wrote=_files(target),
             timeout_s=self.event.timeout_s + MARGIN_S,
             watched=self.settings.watched,
         )
@@ -305,7 +311,7 @@ class HookHandler:
     def _observe_after(self, connection: Connection, target: Target, home: StoreLocation | None) -> str:
         """Compare the files after a call; return what its agent should know."""
         shell = self._runs_in(target, home)
-        written = [path_in_resource(text) for text in target.resources if text.startswith("file:")]
+        written = _files(target)
         if target.location.repository is None or not target.worktree or not (shell or written):
             return ""
         from coord.integrations.shell_effects import observe
@@ -319,6 +325,8 @@ class HookHandler:
             wrote=() if self.event.failed else written,
             watched=self.settings.watched,
             restore=self.settings.restore,
+            text=self.event.command or "",
+            cwd=self.event.cwd,
         )
 
     def _runs_in(self, target: Target, home: StoreLocation | None) -> bool:

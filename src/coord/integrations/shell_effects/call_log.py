@@ -5,7 +5,7 @@ damaged or is full, calls may be missing; then other calls count as running, so 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
@@ -17,6 +17,8 @@ from coord.stores.local.fair_lock import lock_within
 
 LOCK_WAIT_S = 1.0
 CALLS_MAX = 256
+PATHS_MAX = 16
+"""How many files of an editor are noted; with this many, it may write others too."""
 SESSIONS_MAX = 256
 KEPT_DAYS = 14
 FILE_BYTES_MAX = 64 << 20
@@ -35,6 +37,8 @@ class Call(msgspec.Struct, array_like=True):
     began: int
     until_s: float
     ended: int = 0
+    paths: tuple[bytes, ...] = ()
+    """The files that an editor writes; a shell may write any."""
 
 
 class Calls(msgspec.Struct):
@@ -45,19 +49,33 @@ class Calls(msgspec.Struct):
     sessions: dict[str, int] = {}
     """Sessions whose hooks report their calls here."""
     forgotten: int = 0
+    active_s: dict[str, float] = {}
+    """When each session last began or ended a call."""
 
-    def begin(self, name: str, session: str, *, shell: bool, now_s: float, timeout_s: float) -> None:
-        """Record a call before it starts."""
+    def begin(
+        self,
+        name: str,
+        session: str,
+        *,
+        shell: bool,
+        now_s: float,
+        timeout_s: float,
+        paths: Sequence[str] = (),
+    ) -> None:
+        """Record a call before it starts; `paths`: the files of an editor."""
         self.number += 1
+        self.active_s[session] = now_s
         self.sessions.pop(session, None)
         self.sessions[session] = self.number
         self.calls = [each for each in self.calls if each.name != name or each.session != session]
-        self.calls.append(Call(name, session, shell, self.number, now_s + timeout_s))
+        named = tuple(os.fsencode(path) for path in paths[:PATHS_MAX])
+        self.calls.append(Call(name, session, shell, self.number, now_s + timeout_s, paths=named))
         self._forget(now_s)
 
-    def end(self, name: str, session: str) -> None:
+    def end(self, name: str, session: str, now_s: float = 0.0) -> None:
         """Record the end of a call."""
         self.number += 1
+        self.active_s[session] = max(now_s, self.active_s.get(session, 0.0))
         for call in self.calls:
             if call.name == name and call.session == session and not call.ended:
                 call.ended = self.number
@@ -71,6 +89,23 @@ class Calls(msgspec.Struct):
         """Return the calls of other sessions that ran at some time since this one started."""
         others = (each for each in self.calls if each.session != call.session)
         return [each for each in others if not each.ended or each.ended > call.began]
+
+    def may_have_written(self, call: Call, sessions: Collection[str], path: str) -> bool:
+        """Whether a call of these sessions may have written a file since another call started.
+
+        An editor that has ended wrote its files before their content was saved.
+        """
+        name = os.fsencode(path)
+        return any(
+            each.shell or (not each.ended and (name in each.paths or len(each.paths) == PATHS_MAX))
+            for each in self.concurrent_with(call)
+            if each.session in sessions
+        )
+
+    def is_idle_since(self, session: str, at_s: float) -> bool:
+        """Whether hooks see the calls of a session, none is running, and the last one ended before."""
+        running = any(call.session in (session, "") and not call.ended for call in self.calls)
+        return session in self.sessions and not running and self.active_s.get(session, at_s) < at_s
 
     def complete_since(self, call: Call) -> bool:
         """Whether the log has every call that ran since this one started."""
@@ -87,7 +122,9 @@ class Calls(msgspec.Struct):
             gone = self.calls.pop(0)
             self.forgotten = max(self.forgotten, gone.ended or self.number)
         while len(self.sessions) > SESSIONS_MAX:
-            del self.sessions[next(iter(self.sessions))]
+            oldest = next(iter(self.sessions))
+            del self.sessions[oldest]
+            self.active_s.pop(oldest, None)
 
 
 class CallFolder:
@@ -138,6 +175,16 @@ class CallFolder:
             else:
                 remove(entry.path)
         return gone
+
+
+def sessions_elsewhere(folder: CallFolder) -> set[str]:
+    """Return the sessions whose hooks report their calls in another worktree of the repository."""
+    found: set[str] = set()
+    above, own = os.path.split(folder.path)
+    for name in os.listdir(above):
+        calls = None if name == own else read_file(f"{above}/{name}/calls", Calls)
+        found.update(() if calls is None else calls.sessions)
+    return found
 
 
 def short(text: str) -> str:

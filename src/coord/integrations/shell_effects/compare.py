@@ -1,19 +1,32 @@
-"""Compare a worktree before and after a shell command; lock free files and report overwrites."""
+"""Compare a worktree before and after a call; lock free files and report overwrites."""
 
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
-from coord.core.errors import Invalid
-from coord.core.locks.commands import BeginToolCall, CheckLocks, CheckReply, LockInfo, LockReply, Outcome
-from coord.core.locks.paths import literal_path
-from coord.core.locks.resources import parse_resource
+import msgspec
+
+from coord.core.errors import CoordError, Invalid
+from coord.core.locks.commands import BeginToolCall, LockInfo, LockReply, Outcome
 from coord.host.repository import git_dir_of
 from coord.integrations.git.clean_files import differing_from_head
 from coord.integrations.git.run import Git
-from coord.integrations.shell_effects.attribution import Attribution
+from coord.integrations.shell_effects.attribution import Attribution, CallText
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls, read_file, remove, write_file
-from coord.integrations.shell_effects.saved_content import drop_content, save_content
+from coord.integrations.shell_effects.held_files import (
+    holders_of,
+    overlapping,
+    record_held,
+    resource_like,
+    resource_of,
+)
+from coord.integrations.shell_effects.saved_content import (
+    SavedFile,
+    drop_content,
+    forget_content,
+    save_content,
+)
 from coord.integrations.shell_effects.worktree_state import (
     Change,
     WorktreeState,
@@ -29,10 +42,18 @@ CHECKED_AT_ONCE = 256
 LOCKED_AT_ONCE = 64
 LEASE_MS = 660_000
 REASON = "changed by a shell command"
+NOT_CHECKED = "coord: the changes of this call could not be checked: the state before it is not known"
+
+
+class StateBefore(msgspec.Struct, frozen=True):
+    """A worktree before a call, and the changed files in it that others hold."""
+
+    state: WorktreeState
+    held: dict[bytes, SavedFile] = {}
 
 
 class ShellCall:
-    """A shell call in a worktree."""
+    """A call in a worktree that may write any file."""
 
     def __init__(self, connection: Connection, worktree: str, session: str, name: str) -> None:
         self._connection = connection
@@ -45,67 +66,75 @@ class ShellCall:
         self._folders: set[str] = set()
         """Changed paths that are not files: nested repositories."""
 
-    def record_state(self, watched: Sequence[str]) -> None:
+    def record_state(self, watched: Sequence[str], calls: Calls) -> None:
         """Record the state of the files before the call."""
         remove(self._state)
         save_index(git_dir_of(self._git.folder), self._index)
-        write_file(self._state, read_state(self._git, self._index, watched))
+        state = read_state(self._git, self._index, watched)
+        held: dict[bytes, SavedFile] = {}
+        with suppress(CoordError, OSError):  # without it, changes are still found
+            held = record_held(self._connection, self._git, self._folder, state.files, calls)
+        write_file(self._state, StateBefore(state, held))
 
-    def compare_state(self, watched: Sequence[str], *, restore: bool) -> str:
+    def compare_state(self, watched: Sequence[str], request: CallText, *, restore: bool) -> str:
         """Handle the changes since then, and return the notes for the agent."""
         try:
-            state = read_file(self._state, WorktreeState)
-            found = [] if state is None else changes(self._git, self._index, state, watched)
+            before = read_file(self._state, StateBefore)
             with self._folder.lock_calls() as calls:
                 mine = calls.find(self._name, self._session)
-            return (
-                self._report_changes(found, mine, calls, restore=restore)
-                if found and mine is not None
-                else ""
-            )
+            if before is None or mine is None:
+                return NOT_CHECKED
+            found = changes(self._git, self._index, before.state, watched)
+            return self._report_changes(found, before, mine, calls, request, restore=restore) if found else ""
         finally:
             remove(self._state)
             remove(self._index)
             for file in self._folder.sweep(time.time()):
                 drop_content(self._git, file)
 
-    def _report_changes(self, found: list[Change], mine: Call, calls: Calls, *, restore: bool) -> str:
+    def _report_changes(
+        self,
+        found: list[Change],
+        before: StateBefore,
+        mine: Call,
+        calls: Calls,
+        request: CallText,
+        *,
+        restore: bool,
+    ) -> str:
         """Lock changed files that are free, and check those that others hold."""
         names, unlockable = _resource_names(found[:CHANGES_MAX])
-        self._folders = {names[path] for path in names if os.path.isdir(f"{self._git.folder}/{path}")}
-        holders = self._holders(list(names.values()))
-        dirty = _differing_from_head(self._git.folder, [path for path in names if names[path] not in holders])
-        locked, taken = self._lock({path: names[path] for path in dirty[:LOCKS_MAX]})
+        texts = {**names, **unlockable}
+        self._folders = {texts[path] for path in texts if os.path.isdir(f"{self._git.folder}/{path}")}
+        holders = holders_of(self._connection, list(dict.fromkeys(texts.values())), self._folders)
+        dirty = _differing_from_head(self._git.folder, list(texts))
+        free = [path for path in dirty if path in names and names[path] not in holders]
+        locked, taken = self._lock({path: names[path] for path in free[:LOCKS_MAX]})
         holders.update(taken)
-        if not any(
-            call.shell for call in calls.concurrent_with(mine)
-        ):  # otherwise another shell may have written it
+        if any(call.shell for call in calls.concurrent_with(mine)):  # the other shell may have written it
+            forget_content(self._git, self._folder, self._session, locked)
+        else:
             save_content(self._git, self._folder, self._session, locked)
-        attribution = Attribution(self._connection, self._git, self._folder, self._index, mine, calls)
+        attribution = Attribution(
+            self._connection, self._git, self._folder, self._index, mine, calls, request
+        )
         for change in found[:CHANGES_MAX]:
-            if names.get(change.path) in holders:
-                attribution.add(change, holders[names[change.path]])
+            if texts.get(change.path) in holders:
+                attribution.add(
+                    change,
+                    holders[texts[change.path]],
+                    before.held.get(os.fsencode(change.path)),
+                    in_head=change.path not in dirty,
+                )
         notes = attribution.report(restore=restore)
-        unlocked = len(dirty[LOCKS_MAX:]) + len(unlockable) + len(found[CHANGES_MAX:])
+        unlocked = len(free[LOCKS_MAX:]) + len(found[CHANGES_MAX:])
+        unlocked += sum(text not in holders for text in unlockable.values())
         if unlocked:
             notes.append(
                 f"coord: this command changed {unlocked} more files, which are not locked: there are too "
                 "many of them, or their names cannot be locked. Next: lock the files that you need."
             )
         return "\n".join(notes)
-
-    def _holders(self, texts: list[str]) -> dict[str, list[LockInfo]]:
-        """Return the locks that block writing these files."""
-        caller, repository = self._connection.caller, self._connection.location.repository_id
-        found: dict[str, list[LockInfo]] = {}
-        for start in range(0, len(texts), CHECKED_AT_ONCE):
-            some = texts[start : start + CHECKED_AT_ONCE]
-            check = CheckLocks(caller, repository, tuple(some), "write", exact=self._files(some))
-            checked: CheckReply = self._connection.call(check)
-            for lock in checked.holders:
-                for text in self._overlapping(some, lock):
-                    found.setdefault(text, []).append(lock)
-        return found
 
     def _lock(self, names: dict[str, str]) -> tuple[list[str], dict[str, list[LockInfo]]]:
         """Lock changed files; return those, and the holders of files that others have just locked."""
@@ -139,7 +168,7 @@ class ShellCall:
             self._connection.caller,
             self._connection.location.repository_id,
             tuple(texts),
-            exact=self._files(texts),
+            exact=tuple(text for text in texts if text not in self._folders),
             call=self._name,
             lease_ms=LEASE_MS,
             worktree=self._git.folder,
@@ -149,30 +178,18 @@ class ShellCall:
         return reply
 
     def _overlapping(self, texts: list[str], holder: LockInfo) -> list[str]:
-        """Return the resources that a lock overlaps."""
-        repository = self._connection.location.repository_id
-        (held,) = parse_resource(holder.resource, repository, holder.exact)
-        return [
-            text
-            for text in texts
-            if held.overlaps(parse_resource(text, repository, exact=text not in self._folders)[0])
-        ]
-
-    def _files(self, texts: list[str]) -> tuple[str, ...]:
-        return tuple(text for text in texts if text not in self._folders)
+        return overlapping(texts, holder, self._connection.location.repository_id, self._folders)
 
 
-def _resource_names(found: Sequence[Change]) -> tuple[dict[str, str], list[str]]:
-    """Return the resources of files by path, and the files that cannot be locked."""
+def _resource_names(found: Sequence[Change]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the resources of files by path, and like ones for files that cannot be locked."""
     names: dict[str, str] = {}
-    unlockable: list[str] = []
+    unlockable: dict[str, str] = {}
     for change in found:
         try:
-            text = f"file:{literal_path(change.path).spelled}"
-            parse_resource(text, "any")
-            names[change.path] = text
+            names[change.path] = resource_of(change.path)
         except Invalid:
-            unlockable.append(change.path)
+            unlockable[change.path] = resource_like(change.path)
     return names, unlockable
 
 

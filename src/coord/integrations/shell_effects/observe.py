@@ -23,18 +23,22 @@ def before_call(
     call: str,
     *,
     shell: bool,
+    wrote: Sequence[str] = (),
     timeout_s: float = 660.0,
     watched: Sequence[str] = WATCHED,
 ) -> None:
-    """Record a call that may write, and for a shell the state of the files; a failure stops nothing."""
+    """Record a call that may write, and for a shell the state of the files; a failure stops nothing.
+
+    `wrote`: the files of an editor.
+    """
     with suppress(CoordError, OSError):
         folder = CallFolder(connection.location.folder, worktree)
         with folder.lock_calls() as calls:
-            calls.begin(call, session, shell=shell, now_s=time.time(), timeout_s=timeout_s)
+            calls.begin(call, session, shell=shell, now_s=time.time(), timeout_s=timeout_s, paths=wrote)
         if shell:
             from coord.integrations.shell_effects.compare import ShellCall
 
-            ShellCall(connection, worktree, session, call).record_state(watched)
+            ShellCall(connection, worktree, session, call).record_state(watched, calls)
 
 
 def after_call(
@@ -46,17 +50,25 @@ def after_call(
     shell: bool,
     wrote: Sequence[str] = (),
     watched: Sequence[str] = WATCHED,
-    restore: bool = False,
+    restore: bool = True,
+    text: str = "",
+    cwd: str = "",
 ) -> str:
-    """Compare the files after a call and return the notes for its agent; `wrote`: files of an editor."""
+    """Compare the files after a call and return the notes for its agent.
+
+    `wrote`: the files of an editor. `text`, `cwd`: what the call says that it does, and where.
+    """
     notes = ""
     try:
         folder = CallFolder(connection.location.folder, worktree)
         try:
             if shell:
+                from coord.integrations.shell_effects.attribution import CallText
                 from coord.integrations.shell_effects.compare import ShellCall
 
-                notes = ShellCall(connection, worktree, session, call).compare_state(watched, restore=restore)
+                request = CallText(text, cwd)
+                call_of = ShellCall(connection, worktree, session, call)
+                notes = call_of.compare_state(watched, request, restore=restore)
             elif wrote:
                 from coord.integrations.git.run import Git
                 from coord.integrations.shell_effects.saved_content import save_content
@@ -64,7 +76,7 @@ def after_call(
                 save_content(Git(worktree), folder, session, wrote)
         finally:
             with folder.lock_calls() as calls:
-                calls.end(call, session)
+                calls.end(call, session, time.time())
     except (CoordError, OSError) as error:
         notes = f"coord: the changes of this command could not be checked: {error}" if shell else ""
     return notes

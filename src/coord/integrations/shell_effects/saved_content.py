@@ -1,32 +1,32 @@
-"""The last content that holders gave their files, and restoring it.
+"""The last content that holders gave their files.
 
-After a write of its session a hook saves the file byte for byte as a blob under
-`refs/coord/salvage/<session>/file-<digest>`, together with its `stat`. While the stat is the same, so is the
-content.
+After a write of its session a hook saves the file byte for byte, together with its `stat`: as a blob under
+`refs/coord/salvage/<session>/file-<digest>`, or as a private copy if git ignores the file, because it may be
+a secret. While the stat is the same, so is the content.
 """
 
 import os
 import stat
 from collections.abc import Sequence
-from contextlib import suppress
 
 import msgspec
 
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage.salvage import PREFIX, ref_name
-from coord.integrations.git.salvage.swap import open_folder, swap_file
 from coord.integrations.shell_effects.call_log import CallFolder, read_file, remove, short, write_file
-from coord.integrations.shell_effects.worktree_state import Change, FileStat, file_stat, read_content
+from coord.integrations.shell_effects.worktree_state import FileStat, file_stat, read_content
 
 BYTES_MAX = 8 << 20
 """Larger files are not saved."""
 FILES_MAX = 64
 """How many files of one call are saved."""
 REMEMBERED_MAX = 512
+PRIVATE = "content-"
+"""The name of a private copy starts with this; any other name is the id of a blob."""
 
 
 class SavedFile(msgspec.Struct, frozen=True, array_like=True):
-    """The last content of a file by its holder."""
+    """The content of a file at some time: the id of a blob, or the name of a private copy."""
 
     file_stat: FileStat
     blob: str
@@ -48,25 +48,82 @@ def saved_by(folder: CallFolder, session: str) -> SavedFiles:
     return read_file(folder.file("saved", session), SavedFiles) or SavedFiles(session)
 
 
-def save_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str]) -> None:
-    """Save the present content of files that a session wrote and holds."""
-    known = saved_by(folder, session)
+def save_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str]) -> dict[str, SavedFile]:
+    """Save the present content of files that a session wrote and holds; return what could be saved."""
     wanted = list(dict.fromkeys(paths))[:FILES_MAX]
-    found = {path: now for path in wanted if (now := file_stat(git.folder, path)) is not None}
-    ignored = _ignored(git, list(found))
-    small = {path: now for path, now in found.items() if now.size <= BYTES_MAX and path not in ignored}
-    blobs = _store(git, small)
+    saved = store_files(git, folder, wanted)
+    _remember(git, folder, session, wanted, saved)
+    return saved
+
+
+def forget_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str]) -> None:
+    """Forget the saved content of files that may have changed since."""
+    known = saved_by(folder, session)
+    stale = [path for path in paths if os.fsencode(path) in known.files]
+    if stale:
+        _remember(git, folder, session, stale, {})
+
+
+def store_files(git: Git, folder: CallFolder, paths: Sequence[str]) -> dict[str, SavedFile]:
+    """Store the present content of files, byte for byte; a file that changes during that is left out."""
+    found = {path: now for path in paths if (now := file_stat(git.folder, path)) is not None}
+    small = {path: now for path, now in found.items() if now.size <= BYTES_MAX}
+    ignored = ignored_files(git, list(small))
+    blobs = _store(git, {path: now for path, now in small.items() if path not in ignored})
+    for path in ignored:
+        content = read_content(git.folder, path, BYTES_MAX)
+        if content is not None:
+            blobs[path] = keep_private(folder, content)
+    return {
+        path: SavedFile(found[path], blob)
+        for path, blob in blobs.items()
+        if found[path].same_stat(file_stat(git.folder, path))
+    }
+
+
+def keep_private(folder: CallFolder, content: bytes) -> str:
+    """Keep a content outside of git, readable by this user only; return its name."""
+    name = blob_name(content, PRIVATE)
+    new = f"{folder.path}/{name}.{os.getpid()}"
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+    os.replace(new, f"{folder.path}/{name}")
+    return name
+
+
+def saved_bytes(git: Git, folder: CallFolder, saved: SavedFile) -> bytes | None:
+    """Return a saved content; None if it is gone."""
+    if not saved.blob.startswith(PRIVATE):
+        done = git.run("cat-file", "blob", saved.blob)
+        return None if done.code else done.out
+    content = read_content(folder.path, saved.blob, BYTES_MAX)
+    return content if content is not None and blob_name(content, PRIVATE) == saved.blob else None
+
+
+def show_saved(folder: CallFolder, saved: SavedFile) -> str:
+    """Return the command that prints a saved content."""
+    if saved.blob.startswith(PRIVATE):
+        return f"cat {folder.path}/{saved.blob}"
+    return f"git cat-file blob {saved.blob}"
+
+
+def _remember(
+    git: Git, folder: CallFolder, session: str, paths: Sequence[str], saved: dict[str, SavedFile]
+) -> None:
+    """Write down the saved contents of a session, and forget those of its other paths."""
+    known = saved_by(folder, session)
     orders: list[str] = []
-    for path in wanted:
+    for path in paths:
         before, now, name = (
             known.files.pop(os.fsencode(path), None),
-            found.get(path),
+            saved.get(path),
             _ref(git, session, path),
         )
-        if path in blobs and now is not None and now.same_stat(file_stat(git.folder, path)):
-            known.files[os.fsencode(path)] = SavedFile(now, blobs[path])
-            orders.append(f"update {name}\0{blobs[path]}\0\0")
-        elif before is not None:
+        if now is not None:
+            known.files[os.fsencode(path)] = now
+        if now is not None and not now.blob.startswith(PRIVATE):
+            orders.append(f"update {name}\0{now.blob}\0\0")
+        elif before is not None and not before.blob.startswith(PRIVATE):
             orders.append(f"delete {name}\0\0")
     while len(known.files) > REMEMBERED_MAX:
         path = os.fsdecode(next(iter(known.files)))
@@ -74,6 +131,7 @@ def save_content(git: Git, folder: CallFolder, session: str, paths: Sequence[str
         orders.append(f"delete {_ref(git, session, path)}\0\0")
     if orders:
         git.quick("update-ref", "--stdin", "-z", stdin="".join(orders).encode())
+    if orders or saved:
         write_file(folder.file("saved", session), known)
 
 
@@ -81,7 +139,8 @@ def drop_content(git: Git, file: str) -> None:
     """Drop the saved files of a session that ended long ago."""
     known = read_file(file, SavedFiles)
     if known is not None:
-        names = [_ref(git, known.session, os.fsdecode(path)) for path in known.files]
+        saved = ((path, each) for path, each in known.files.items() if not each.blob.startswith(PRIVATE))
+        names = [_ref(git, known.session, os.fsdecode(path)) for path, _ in saved]
         git.must(
             "update-ref", "--stdin", "-z", stdin="".join(f"delete {each}\0\0" for each in names).encode()
         )
@@ -97,79 +156,13 @@ def is_blob(git: Git, path: str, blob: str) -> bool | None:
 
 
 def blob_name(data: bytes, like: str) -> str:
-    """Return the object id of a content, by the same hash as another id."""
+    """Return the object id of a content, by the same hash as another id; or the name of its private copy."""
     import hashlib
 
+    if like.startswith(PRIVATE):
+        return f"{PRIVATE}{hashlib.sha256(data).hexdigest()}"
     kind = hashlib.sha1 if len(like) == 40 else hashlib.sha256
     return kind(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
-def content_before(git: Git, change: Change, index: str, saved: SavedFile | None) -> tuple[int, bytes] | None:
-    """Return mode and content of a file before a change; None if they are not certain."""
-    if change.was is not None:
-        if saved is None or not saved.file_stat.same_stat(change.was):
-            return None
-        return saved.file_stat.mode, git.must("cat-file", "blob", saved.blob).out
-    if not change.was_clean:
-        return None
-    entry = git.must(
-        "ls-files", "--stage", "-z", "--", change.path, GIT_INDEX_FILE=index, GIT_LITERAL_PATHSPECS="1"
-    )
-    if len(entry.names) != 1:
-        return None
-    mode, blob, _ = entry.names[0].partition("\t")[0].split(" ")
-    size = git.run("cat-file", "-s", blob)
-    if size.code or int(size.text) > BYTES_MAX or mode not in ("100644", "100755", "120000"):
-        return None
-    shown = git.must("cat-file", "--filters", f":0:{change.path}", GIT_INDEX_FILE=index)
-    return int(mode, 8), shown.out
-
-
-def restore_content(git: Git, path: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
-    """Replace the blamed content (None: no file) if it is still there; return whether it was."""
-    full = f"{git.folder}/{path}"
-    if read_content(git.folder, path, BYTES_MAX) != blamed or (blamed is None and os.path.lexists(full)):
-        return False
-    folder = open_folder(git.folder, os.path.dirname(path))
-    if folder is None:
-        return False
-    try:
-        return _swap(folder, os.path.basename(path), mode, content, blamed)
-    except OSError:  # the folder is not writable
-        return False
-    finally:
-        os.close(folder)
-
-
-def _swap(folder: int, name: str, mode: int, content: bytes, blamed: bytes | None) -> bool:
-    """Swap a file; a content that is not the blamed one comes back, and later writes stay."""
-    new = _write_beside(folder, mode, content)
-    taken = f"{new}-taken"
-    try:
-        placed = swap_file(folder, name, new, taken)
-        if placed and read_content("", taken, BYTES_MAX, folder) == blamed:
-            return True
-        if placed:
-            os.unlink(new, dir_fd=folder)
-            swap_file(folder, name, taken, new)
-        else:
-            with suppress(FileExistsError, FileNotFoundError):
-                os.link(taken, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-        return False
-    finally:
-        _remove_spare(folder, new, name, content)
-        _remove_spare(folder, taken, name, blamed)
-
-
-def _remove_spare(folder: int, spare: str, name: str, known: bytes | None) -> None:
-    """Remove a spare file if its content is known or in place; any other stays beside the file."""
-    with suppress(FileNotFoundError):
-        found = os.stat(spare, dir_fd=folder, follow_symlinks=False)
-        same = False
-        with suppress(FileNotFoundError):
-            same = os.path.samestat(found, os.stat(name, dir_fd=folder, follow_symlinks=False))
-        if same or read_content("", spare, BYTES_MAX, folder) == known:
-            os.unlink(spare, dir_fd=folder)
 
 
 def mark_restored(folder: CallFolder, git: Git, session: str, path: str) -> None:
@@ -181,7 +174,7 @@ def mark_restored(folder: CallFolder, git: Git, session: str, path: str) -> None
         write_file(folder.file("saved", session), known)
 
 
-def _ignored(git: Git, paths: list[str]) -> set[str]:
+def ignored_files(git: Git, paths: Sequence[str]) -> set[str]:
     """Return the ignored files: they may be secrets, which must not get into a repository."""
     if not paths:
         return set()
@@ -205,16 +198,3 @@ def _store(git: Git, files: dict[str, FileStat]) -> dict[str, str]:
 
 def _ref(git: Git, session: str, path: str) -> str:
     return f"{PREFIX}/{ref_name(session)}/file-{short(f'{git.folder}{chr(0)}{path}')}"
-
-
-def _write_beside(folder: int, mode: int, content: bytes) -> str:
-    """Write a new file beside the one that it will replace, and return its name."""
-    new = f".coord-{os.urandom(8).hex()}"
-    if stat.S_ISLNK(mode):
-        os.symlink(os.fsdecode(content), new, dir_fd=folder)
-        return new
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with open(os.open(new, flags, 0o600, dir_fd=folder), "wb") as file:
-        file.write(content)
-        os.fchmod(file.fileno(), stat.S_IMODE(mode) & 0o777)
-    return new

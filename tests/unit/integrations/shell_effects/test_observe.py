@@ -10,7 +10,7 @@ from coord.core.messages.commands import MessageInfo
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage import swap
 from coord.integrations.git.salvage.salvage import list_salvages
-from coord.integrations.shell_effects.saved_content import restore_content
+from coord.integrations.shell_effects.restore import restore_content
 from tests.support.consent import write_configuration
 from tests.support.git_folders import PLAIN, added_worktree, git, made_repository
 from tests.support.hook_harness import HookHarness, Json
@@ -80,11 +80,11 @@ def test_beside_a_held_glob_what_was_changed_is_locked(harness: EffectsHarness) 
         person.acquire("**/*.py")
     (harness.root / "old.txt").write_text("old\n")
     harness.commit("old.txt")
-    notes = harness.run(f"echo 1 > fresh.txt; echo 2 > {APP}; rm old.txt")
+    notes = harness.run(f"echo 1 > fresh.txt; cat fresh.txt > {APP}; rm old.txt")
     assert harness.held() == {"file:**/*.py": "person", "file:fresh.txt": "bob", "file:old.txt": "bob"}
     assert APP in notes
     assert "fresh" not in notes
-    assert [message.subject for message in harness.inbox("person")] == [f"{APP} was changed, author unknown"]
+    assert [message.subject for message in harness.inbox("person")] == [f"{APP} was overwritten"]
 
 
 def test_new_moved_and_ignored_files_are_locked(harness: EffectsHarness) -> None:
@@ -96,11 +96,15 @@ def test_new_moved_and_ignored_files_are_locked(harness: EffectsHarness) -> None
 
 
 def test_ignored_files_are_kept_out_of_the_repository(harness: EffectsHarness) -> None:
-    """They may be secrets: what is written over one is told, but no copy of it is made."""
+    """They may be secrets: both contents are kept, but in files that only the user can read."""
     (harness.root / ".gitignore").write_text(".env\n")
     harness.write(".env", "ada", "key=1\n")
-    assert "Author unknown" in harness.run("echo key=2 > .env")
-    assert harness.text(".env") == "key=2\n"
+    notes = harness.run("echo key=2 > .env")
+    assert "coord restored the file" in notes
+    assert harness.text(".env") == "key=1\n"
+    kept = Path(notes.partition("`cat ")[2].partition("`")[0])
+    assert kept.read_text() == "key=2\n"
+    assert kept.parent.stat().st_mode & 0o077 == 0
     objects = git(harness.root, "cat-file", "--batch-check", "--batch-all-objects").split("\n")
     contents = [git(harness.root, "cat-file", "-p", each.split()[0]) for each in objects if " blob " in each]
     assert contents
@@ -192,38 +196,103 @@ def author_unknown(harness: EffectsHarness, notes: str) -> None:
 
 
 def test_a_holder_at_work_leaves_the_author_unknown(harness: EffectsHarness) -> None:
-    """A tool of the holder was under way at some time of the command: it may have been the author."""
+    """A shell of the holder was under way at some time of the command: it may have been the author."""
     harness.write(APP, "ada", "ada\n")
     call = harness.begin("make")
     own = harness.begin("generate", "ada")
     harness.do(f"echo bob > {APP}")
-    author_unknown(harness, harness.after(call).note)
+    notes = harness.after(call).note
+    author_unknown(harness, notes)
+    assert shown(harness, notes) == "ada", "the content before is kept"
     harness.after(own)
+    harness.write(APP, "ada", "ada again\n")
     call = harness.begin("make")
-    harness.write("other.txt", "ada")
+    own = harness.begin("generate", "ada")
+    harness.after(own)
     harness.do(f"echo more > {APP}; echo bob > {APP}")
     assert harness.after(call).note.count("the holder's own tools ran at the same time") == 1
 
 
-def test_two_shells_leave_the_author_unknown(harness: EffectsHarness) -> None:
-    """Two commands of strangers overlap: each may have written; even one that began and ended in between."""
+def test_an_editor_of_the_holder_is_no_author_of_other_files(harness: EffectsHarness) -> None:
+    """The holder edits one file while its other file is overwritten; or it edited that one before."""
+    harness.write(APP, "ada", "ada\n")
+    call = harness.begin("make")
+    own = harness.edit("other.txt", "ada")
+    harness.before(own)
+    harness.do(f"echo bob > {APP}")
+    assert "coord restored the file" in harness.after(call).note
+    assert harness.text() == "ada\n"
+    call = harness.begin("make")
+    harness.write(APP, "ada", "ada again\n")
+    harness.do(f"echo bob > {APP}")
+    assert "coord restored the file" in harness.after(call).note
+    assert harness.text() == "ada again\n", "what the holder wrote during the command is its last content"
+    call = harness.begin("make")
+    harness.before(harness.edit(APP, "ada"))
+    harness.do(f"echo bob > {APP}")
+    assert "the holder's own tools ran at the same time" in harness.after(call).note
+
+
+def test_of_two_shells_neither_is_the_holder(harness: EffectsHarness) -> None:
+    """Two commands of strangers overlap: either may have written, but the holder has not."""
     harness.write(APP, "ada", "ada\n")
     bob, eve = harness.begin("make"), harness.begin("make", "eve")
     harness.do(f"echo bob > {APP}")
-    author_unknown(harness, harness.after(eve).note)
-    author_unknown(harness, harness.after(bob).note)
-    (first, second) = harness.inbox("ada")
-    assert first.kind == second.kind == "warn"
-    assert "another shell command ran at the same time" in first.body
+    assert "this command, or one that ran at the same time, changed" in harness.after(eve).note
+    assert harness.text() == "ada\n"
+    assert harness.after(bob).note == ""
+    (message,) = harness.inbox("ada")
+    assert "session eve, or one of bob, changed it without a lock. coord restored it" in message.body
 
 
-def test_a_holder_that_hooks_do_not_see_leaves_the_author_unknown(harness: EffectsHarness) -> None:
-    """A person with an editor may write at any time."""
+def person_holds(harness: EffectsHarness) -> None:
     harness.tell("SessionStart", "person", source="startup")
     with harness.client("person") as person:
         person.acquire(APP)
-    author_unknown(harness, harness.run(f"echo bob > {APP}"))
-    assert harness.inbox("person")[0].subject == f"{APP} was changed, author unknown"
+
+
+def test_a_holder_that_hooks_do_not_see_leaves_the_author_unknown(harness: EffectsHarness) -> None:
+    """A person with an editor may write at any time; a command that reads the file proves nothing."""
+    person_holds(harness)
+    (harness.root / APP).write_text("person\n")
+    call = harness.begin(f"python3 {APP} && wc {APP}")
+    (harness.root / APP).write_text("bob\n")
+    notes = harness.after(call).note
+    author_unknown(harness, notes)
+    assert shown(harness, notes) == "person", "the content before is kept"
+    (message,) = harness.inbox("person")
+    assert message.subject == f"{APP} was changed, author unknown"
+    assert shown(harness, f"`{message.body.partition('before: ')[2]}`") == "person"
+
+
+def shown(harness: EffectsHarness, notes: str) -> str:
+    """The output of the command that a text names."""
+    line = notes.partition("`")[2].partition("`")[0]
+    return subprocess.run(
+        ["sh", "-c", line], cwd=harness.root, env=PLAIN, check=True, capture_output=True, text=True
+    ).stdout.rstrip("\n")
+
+
+def write_script(harness: EffectsHarness, name: str, text: str) -> None:
+    (harness.root / name).write_text(text)
+    harness.commit(name)
+
+
+def test_what_the_call_contains_is_evidence(harness: EffectsHarness) -> None:
+    """The holder has no hooks, but nobody else types the lines of the command or of its script."""
+    person_holds(harness)
+    (harness.root / APP).write_text("person\n")
+    write_script(harness, "gen.py", f"open('{APP}', 'w').write('from a script')\n")
+    write_script(harness, "Makefile", f"wipe:\n\trm -rf src\nempty:\n\t: > {APP}\n")
+    for line in (
+        f"python3 -c \"open('{APP}', 'w').write('bob')\"",
+        "python3 gen.py",
+        f"python3 -c \"import os; os.remove('{APP}')\"",
+        "make wipe",
+        "make empty",
+    ):
+        assert "coord restored the file" in harness.run(line), line
+        assert harness.text() == "person\n"
 
 
 def test_one_shell_after_another_is_blamed_alone(harness: EffectsHarness) -> None:
@@ -256,32 +325,42 @@ def test_a_content_that_comes_at_the_worst_moment_is_left(
         return really(folder, name, new, taken)
 
     (harness.root / APP).write_text("bob\n")
-    monkeypatch.setattr("coord.integrations.shell_effects.saved_content.swap_file", late)
+    monkeypatch.setattr("coord.integrations.shell_effects.restore.swap_file", late)
     assert not restore_content(Git(str(harness.root)), APP, 0o100644, b"ada\n", b"bob\n")
     assert harness.text() == "newer 1\n"
     (spare,) = (name for name in os.listdir(harness.root / "src") if name != "app.py")
     assert (harness.root / "src" / spare).read_text() == "newer 2\n"
 
 
-def test_a_file_that_the_holder_was_about_to_make_is_told_not_removed(harness: EffectsHarness) -> None:
-    """There is no former content, and nothing that somebody wrote is thrown away."""
+def test_a_file_that_the_holder_was_about_to_make_is_salvaged(harness: EffectsHarness) -> None:
+    """The name is free for its holder again, and nothing that somebody wrote is thrown away."""
     harness.write("other.txt", "ada")
     with harness.client("ada") as ada:
         ada.acquire("new.txt")
-    assert "coord did not restore it" in harness.run("echo bob > new.txt")
-    assert harness.text("new.txt") == "bob\n"
+    notes = harness.run("echo bob > new.txt")
+    assert "coord removed the new file" in notes
+    assert not (harness.root / "new.txt").exists()
+    assert git(harness.root, "show", "refs/coord/salvage/bob/1:new.txt") == "bob"
     assert harness.inbox("ada")[0].kind == "overwrite"
 
 
-def test_another_worktree_is_not_looked_at(harness: EffectsHarness, tmp_path: Path) -> None:
-    """A lock counts everywhere, but a write elsewhere has not touched the holder's file."""
+def test_a_holder_in_another_worktree_is_no_author(harness: EffectsHarness, tmp_path: Path) -> None:
+    """A lock counts everywhere; but what git checks out there is no overwrite."""
     added_worktree(harness.root, tmp_path / "tree")
     harness.write(APP, "ada", "ada\n")
     call = harness.shell("make", "bob", cwd=str(tmp_path / "tree"))
     harness.before(call)
     (tmp_path / "tree" / APP).write_text("bob\n")
-    assert "hooks do not see the writes" in harness.after(call).note
+    assert "coord restored the file" in harness.after(call).note
+    assert (tmp_path / "tree" / APP).read_text() == "app\n"
     assert harness.text() == "ada\n"
+    git(harness.root, "branch", "side")
+    call = harness.shell("make", "bob", cwd=str(tmp_path / "tree"))
+    harness.before(call)
+    git(tmp_path / "tree", "rm", "-q", APP)
+    git(tmp_path / "tree", "commit", "-q", "-m", "gone")
+    assert harness.after(call).note == ""
+    assert not (tmp_path / "tree" / APP).exists()
 
 
 def test_files_of_submodules_and_nested_repositories_are_theirs(
@@ -304,10 +383,12 @@ def test_names_that_cannot_be_locked_are_told(harness: EffectsHarness) -> None:
 
 
 def test_a_killed_command_blocks_nobody_and_blames_nobody(harness: EffectsHarness) -> None:
-    """Its end is never told: as long as it may run, nobody is blamed."""
+    """Its end is never told: as long as it may run, it may be the author, and so may its holder's."""
     harness.write(APP, "ada", "ada\n")
     harness.begin("sleep 1000", "eve")
-    assert "Author unknown" in harness.run(f"echo bob > {APP}")
+    assert "or one that ran at the same time" in harness.run(f"echo bob > {APP}")
+    harness.begin("sleep 1000", "ada")
+    assert "Author unknown" in harness.run(f"date > {APP}")
 
 
 def test_damaged_files_of_ours_stop_nothing(harness: EffectsHarness) -> None:
@@ -319,7 +400,7 @@ def test_damaged_files_of_ours_stop_nothing(harness: EffectsHarness) -> None:
     call = harness.begin("make")
     for file in folder.iterdir():
         file.write_bytes(b"\xc1junk")
-    assert harness.after(call).note == ""
+    assert "could not be checked" in harness.after(call).note
     assert [file.name for file in folder.iterdir() if file.name.startswith(("before-", "index-"))] == []
 
 
@@ -334,15 +415,14 @@ def test_the_index_is_never_locked_or_written(harness: EffectsHarness) -> None:
     assert harness.held() == {"file:new.txt": "bob"}
 
 
-def test_both_sides_hear_of_an_overwrite_that_git_cannot_keep(harness: EffectsHarness) -> None:
-    """A file behind a link is not restored; its holder hears of it, and so do the holders of other files."""
+def test_a_link_in_place_of_a_folder_is_moved_away(harness: EffectsHarness) -> None:
+    """A file behind a link is restored in a folder of its name; what the command made is kept."""
     harness.write(APP, "ada", "ada\n")
     harness.write("other.txt", "ada", "ada\n")
     notes = harness.run("mv src moved; ln -s moved src; echo bob > moved/app.py; echo bob > other.txt")
     assert f"changed {APP}" in notes
-    assert {message.blob["path"]: message.blob["restored"] for message in harness.inbox("ada")} == {
-        "src": False,
-        APP: False,
-        "other.txt": True,
-    }
-    assert (harness.text(), harness.text("other.txt")) == ("bob\n", "ada\n")
+    told = {message.blob["path"]: message.blob["restored"] for message in harness.inbox("ada")}
+    assert told == {"src": True, APP: True, "other.txt": True}
+    assert (harness.text(), harness.text("other.txt")) == ("ada\n", "ada\n")
+    assert not (harness.root / "src").is_symlink()
+    assert harness.text("moved/app.py") == "bob\n"

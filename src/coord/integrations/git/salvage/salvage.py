@@ -7,7 +7,7 @@ parent has the staged content if that differs. `git diff HEAD <ref>` shows the w
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -52,6 +52,23 @@ def save_to_ref(git: Git, name: str, paths: Sequence[str], why: str) -> str:
     if staged:
         parents.append(_commit(git, staged, parents, f"staged: {why}"))
     return _write_ref(git, name, _commit(git, present, parents, why), found)
+
+
+def save_blobs(git: Git, name: str, files: Mapping[str, tuple[str, str]], why: str) -> str:
+    """Save files, by mode and blob, in a ref on top of HEAD and return the ref; no filter changes a byte."""
+    head = head_of(git)
+    lines = (f"{mode} {blob} 0\t".encode() + os.fsencode(path) for path, (mode, blob) in files.items())
+    with index_of(git, head) as index:
+        entered = b"".join(line + b"\0" for line in lines)
+        git.must(
+            "update-index", "--add", "--replace", "-z", "--index-info", stdin=entered, GIT_INDEX_FILE=index
+        )
+        tree = git.must("write-tree", GIT_INDEX_FILE=index).text
+    found = list_salvages(git, name)
+    for each in found:
+        if each.tree == tree:
+            return each.ref
+    return _write_ref(git, name, _commit(git, tree, [head] if head else [], why), found)
 
 
 def _write_ref(git: Git, name: str, commit: str, found: Sequence[Salvage]) -> str:
