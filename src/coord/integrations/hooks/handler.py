@@ -198,6 +198,8 @@ class HookHandler:
         if ids and first is not None:
             with suppress(CoordError):  # the next hook offers it again
                 first.call(AckMessages(first.caller, tuple(ids)))
+        if self.event.command is not None:
+            self._restore_templates(home)
 
     def _release_done(self, connection: Connection, ended: EndToolCallReply, *, look: bool) -> list[LockInfo]:
         """Release hook locks that are no longer needed; return the locks that remain."""
@@ -260,6 +262,7 @@ class HookHandler:
             return
         from coord.integrations.hooks.welcome import welcome
 
+        self._restore_templates(home)
         notice = f"coord: {home.notice}." if home.notice else ""
         known = welcome(self._client(home), self.event.source, self.event.model)
         self._reply(Answer(note="\n".join(text for text in (notice, known) if text)))
@@ -336,6 +339,13 @@ class HookHandler:
             and target.location is home
             and target.worktree == worktree_of(home)
         )
+
+    def _restore_templates(self, home: StoreLocation | None) -> None:
+        """Give worktrees that were made without git's hooks the settings of their agents."""
+        if home is not None and home.repository is not None:
+            from coord.integrations.git.worktree.templates import restore_templates
+
+            restore_templates(home.repository.commondir)
 
     def _home(self) -> StoreLocation | None:
         home = home_location(self.event, self._environ)

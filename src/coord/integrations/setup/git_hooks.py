@@ -18,6 +18,7 @@ from coord.core.errors import Invalid, Unavailable
 from coord.host.repository import Repository
 from coord.integrations.git.gate.stubs import LOCAL_HOOKS, SHARED_HOOK, stub_text
 from coord.integrations.git.run import Git
+from coord.integrations.git.worktree import templates
 from coord.integrations.setup.changes import FORMER_SUFFIX, SIGNATURE, Planner
 from coord.integrations.setup.files import PROGRAM_MODE, Content, read_file, write_file
 from coord.integrations.setup.text.marked_block import HASH, with_block, without_block
@@ -36,20 +37,18 @@ FORMER_PATH = "coord-setup.formerHooksPath"
 POST_CHECKOUT = "post-checkout"
 NEW_WORKTREE = r"""#!/bin/sh
 # Hook of coord, written by coord init and removed by coord uninstall.
-# It copies the untracked agent settings of this repository into a new worktree.
+# It copies the untracked agent settings of this repository into a worktree that has none.
 # Then it runs the hook that was here before: post-checkout.coord-former
 from=@FROM@
-case "$1" in "" | *[!0]*) ;; *)
-    if [ -d "$from" ]; then
-        (cd "$from" && find . -type f) | while IFS= read -r file; do
-            top=${file#./}
-            top=${top%%/*}
-            if [ ! -L "$top" ] && [ ! -e "$file" ] && [ ! -L "$file" ]; then
-                mkdir -p "${file%/*}" && cp "$from/$file" "$file"
-            fi
-        done
-    fi ;;
-esac
+if [ "$3" = 1 ] && [ -d "$from" ]; then
+    (cd "$from" && find . -type f) | while IFS= read -r file; do
+        top=${file#./}
+        top=${top%%/*}
+        if [ ! -L "$top" ] && [ ! -e "$file" ] && [ ! -L "$file" ]; then
+            mkdir -p "${file%/*}" && cp "$from/$file" "$file"
+        fi
+    done
+fi
 former="$0.coord-former"
 [ -x "$former" ] || exit 0
 exec "$former" "$@"
@@ -71,7 +70,7 @@ class GitSetup:
         self.commondir = repository.commondir
         self._git = Git(repository.root or repository.commondir)
         self.hooks_folder = f"{folder}/hooks"
-        self.templates = f"{folder}/worktree"
+        self.templates = f"{repository.commondir}/{templates.FOLDER}"
         self.config = f"{repository.commondir}/config"
         self.exclude = f"{repository.commondir}/info/exclude"
 

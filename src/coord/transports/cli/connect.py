@@ -40,6 +40,10 @@ def connected(options: Options, *, timeout: float | None = None, create: bool = 
             say(f"Warning: {client.location.notice}")
         if client.reads_only and is_terminal(sys.stderr):
             say(NOT_IN_USE)
+        if client.location.repository is not None:
+            from coord.integrations.git.worktree.templates import restore_templates
+
+            restore_templates(client.location.repository.commondir)
         yield client
     finally:
         client.close()

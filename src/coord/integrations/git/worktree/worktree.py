@@ -16,11 +16,13 @@ import msgspec
 from coord.core.errors import Busy, CoordError, Denied, Invalid, NotFound, Refused
 from coord.core.keys import digest
 from coord.core.sessions.schema import Liveness
+from coord.host.repository import find_repository
 from coord.integrations.git.changes import changes
 from coord.integrations.git.run import Git, as_text
 from coord.integrations.git.salvage.salvage import ref_name
 from coord.integrations.git.salvage.swap import salvage_paths
 from coord.integrations.git.worktree.index_lock import remove_stale
+from coord.integrations.git.worktree.templates import restore_templates
 from coord.sdk.client.client import Client
 
 PATH = ".worktrees/{name}"
@@ -196,6 +198,9 @@ def _finish_setup(inside: Git, git: Git, there: Worktree, setup: str, ready: str
         warnings += [f"the former content is in {ref}"] if ref else []
     else:
         inside.retry_on_race("read-tree", "-m", "-u", "HEAD")
+    repository = find_repository(there.path)
+    if repository is not None:  # git runs no hook with --no-checkout, so nobody else has copied them
+        restore_templates(repository.commondir)
     command = setup or setting(git, "setup")
     if command:
         _run_setup(command, there, git.folder)
