@@ -1,11 +1,12 @@
 """Open the store of a location: only the pinned one; the first use creates it where that is safe."""
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 from coord.core.errors import Corrupt, Invalid, NotFound, Unsupported
 from coord.core.ids import short_repr
+from coord.host.caller import find_tenant
 from coord.host.store_location import (
     StoreLocation,
     check_confirmed,
@@ -103,7 +104,8 @@ def initialise(
     if not location.pinned:  # preparing a lost pinned store would hide the loss
         install(location.url, timeout=timeout)
     database, location = open_location(location, timeout)
-    database.close()
+    with closing(database), suppress(NotFound):  # a tenant whose own store is not installed yet
+        database.log(find_tenant(environ))  # a process that may only read cannot create it
     return location
 
 

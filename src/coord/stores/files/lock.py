@@ -23,6 +23,7 @@ from typing import NamedTuple
 from coord.core.errors import Corrupt, Unavailable
 from coord.stores.files.io import FileLayer
 from coord.stores.local.fair_lock import lock_within
+from coord.stores.local.filesystem import READ_ONLY_HINT
 from coord.stores.migration import migrated_error
 
 WAIT_S = 5.0
@@ -70,7 +71,7 @@ class LockFile:
     def held(self, seconds: float = WAIT_S, *, migrating: bool = False) -> Iterator[None]:
         """Hold the lock against all other processes; in a migrated store only with `migrating`."""
         if not self.writable:
-            raise Unavailable("the folder is read-only for this process", hint="check its owner")
+            raise Unavailable("the store is read-only here; nothing was changed", hint=READ_ONLY_HINT)
         if os.getpid() != self._process:
             raise Unavailable("the store was opened before a fork", hint="open it again in the child")
         if not lock_within(self._file, seconds):

@@ -20,6 +20,10 @@ NETWORK = (
     *("glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "orangefs", "smb3", "smbfs"),
 )
 MOUNTS = "/proc/self/mountinfo"
+READ_ONLY_HINT = (
+    "in a sandbox: a person runs coord init outside of it, which lets Codex write this folder; "
+    "elsewhere: check who owns the folder"
+)
 
 
 def location_check(path: str, mounts: str = MOUNTS) -> Check:

@@ -22,6 +22,8 @@ CREATE TABLE entry (
     events BLOB NOT NULL, PRIMARY KEY (log, "offset")) WITHOUT ROWID;
 """
 
+LOG = "SELECT id, head, at FROM log WHERE tenant = ?"
+ADD_LOG = "INSERT OR IGNORE INTO log (tenant, head, at, floor) VALUES (?1, ?2, 0, ?2)"
 PUT = """INSERT INTO record (log, key, version, value, index_key) VALUES {rows}
 ON CONFLICT (log, key)
 DO UPDATE SET version = excluded.version, value = excluded.value, index_key = excluded.index_key"""

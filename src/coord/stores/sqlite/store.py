@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -47,9 +48,11 @@ from coord.stores.local.folders import make_private_folder
 from coord.stores.local.wakeup import Wakeup
 from coord.stores.migration import unavailable_error
 from coord.stores.sqlite.statements import (
+    ADD_LOG,
     ADVANCE,
     FIND_VERSIONS,
     LOAD,
+    LOG,
     PUT_ROWS,
     SCHEMA,
     TAIL,
@@ -58,6 +61,9 @@ from coord.stores.sqlite.statements import (
     put_statement,
     scan_statement,
 )
+
+if TYPE_CHECKING:
+    from coord.stores.sqlite.read_only import Reader
 
 BUSY_TRIES = 40
 BUSY_BACKOFF_S = 0.1
@@ -102,6 +108,16 @@ def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
     return unavailable_error(f"SQLite: {error}")
 
 
+def _reader(path: str) -> "Reader | None":
+    """Return the reader of a file that this process may not write; None if it may, or if there is no file."""
+    writable = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
+    if writable or not os.path.isfile(path):
+        return None
+    from coord.stores.sqlite.read_only import Reader
+
+    return Reader(path)
+
+
 class SqliteStore(RangeReader):
     """One tenant's log in a SQLite file."""
 
@@ -109,12 +125,12 @@ class SqliteStore(RangeReader):
 
     def __init__(self, database: "SqliteDatabase", tenant: str) -> None:
         self._database = database
-        with database.writing() as cursor:
-            cursor.execute(
-                "INSERT OR IGNORE INTO log (tenant, head, at, floor) VALUES (?1, ?2, 0, ?2)",
-                (tenant, database.base),
-            )
-            row = cursor.execute("SELECT id, head, at FROM log WHERE tenant = ?", (tenant,)).fetchone()
+        with database.reading() as cursor:
+            row = cursor.execute(LOG, (tenant,)).fetchone()
+        if row is None:
+            with database.writing() as cursor:
+                cursor.execute(ADD_LOG, (tenant, database.base))
+                row = cursor.execute(LOG, (tenant,)).fetchone()
         self._log: int = row[0]
         self.seen = Head(row[1], row[2])
 
@@ -226,13 +242,14 @@ class SqliteDatabase(Database[SqliteStore]):
         self._process = os.getpid()
         self._fair_lock_path = f"{self._path}-fair.lock"
         self._connection_lock = threading.RLock()
+        self._reader = _reader(self._path)
         self._connection = self._connect()
         self._file = _file_id(self._path)
         self._cursor = self._connection.cursor()
         try:
             meta = self._prepare()
         except BaseException:
-            self._connection.close()
+            self._close_connection()
             raise
         self.wakeup = Wakeup(self._path)
         super().__init__(url, meta["store_id"], int(meta["epoch"]))
@@ -244,6 +261,8 @@ class SqliteDatabase(Database[SqliteStore]):
             make_private_folder(os.path.dirname(path))
             if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
                 raise Corrupt(f"{path} is not a regular file", hint="use the path of the file itself")
+            if self._reader is not None:
+                return self._reader.connect()
             # Create the file for its owner only; SQLite gives its other files the same permissions. An
             # existing file is not opened here: closing it would drop the locks that this process may have on
             # it, and the next process to end would think it is the last one and remove the WAL in use.
@@ -252,6 +271,8 @@ class SqliteDatabase(Database[SqliteStore]):
             return sqlite3.connect(path, timeout=0.05, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise translated(error) from error
+        except CoordError:
+            raise  # Unavailable is an OSError too
         except OSError as error:
             raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
 
@@ -265,11 +286,12 @@ class SqliteDatabase(Database[SqliteStore]):
             self.execute_when_free("PRAGMA application_id")
             if tables and cursor.fetchone()[0] != APPLICATION_ID:
                 raise Corrupt(f"{self._path} is not a database of coord", hint="use another file")
-            self.execute_when_free("PRAGMA journal_mode = WAL")
+            if self._reader is None:
+                self.execute_when_free("PRAGMA journal_mode = WAL")
             self.execute_when_free("PRAGMA synchronous = FULL")
             self.execute_when_free(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             self.execute_when_free(f"PRAGMA cache_size = -{CACHE_KIB}")
-        with self.writing() as cursor:
+        with self.reading() if tables else self.writing() as cursor:
             if not cursor.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 for statement in SCHEMA.split(";")[:-1]:
                     cursor.execute(statement)
@@ -302,10 +324,14 @@ class SqliteDatabase(Database[SqliteStore]):
                 yield cursor
             finally:
                 self.roll_back()
+            if self._reader is not None:
+                self._reader.check()
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
         """Run one transaction that has the write lock from its start."""
+        if self._reader is not None:
+            raise self._reader.error()
         with self.using() as cursor:
             self.roll_back()
             try:
@@ -331,11 +357,18 @@ class SqliteDatabase(Database[SqliteStore]):
             )
         with self._connection_lock:
             try:
+                if self._reader is not None and self._reader.is_outdated():
+                    self._reconnect()
                 yield self._cursor
             except sqlite3.Error as error:
                 raise translated(error) from error
             except UnicodeEncodeError as error:
                 raise Invalid(f"not valid Unicode: {error}") from error
+
+    def _reconnect(self) -> None:
+        self._connection.close()
+        self._connection = self._connect()
+        self._cursor = self._connection.cursor()
 
     def execute_when_free(self, statement: str, values: tuple[object, ...] = ()) -> None:
         """Execute a statement; retry while another process has the file locked."""
@@ -358,4 +391,9 @@ class SqliteDatabase(Database[SqliteStore]):
         super().close()
         self.wakeup.close()
         with self._connection_lock:
-            self._connection.close()
+            self._close_connection()
+
+    def _close_connection(self) -> None:
+        self._connection.close()
+        if self._reader is not None:
+            self._reader.close()

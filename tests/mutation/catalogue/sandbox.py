@@ -1,0 +1,57 @@
+"""Mutants of reading without writing, and of what a sandbox may write."""
+
+from tests.mutation.mutant import Mutant
+
+READ_ONLY = "tests/unit/stores/sqlite/test_read_only.py"
+
+MUTANTS = [
+    Mutant(
+        "a WAL that cannot be read is ignored",
+        "coord.stores.sqlite.read_only:Reader._lock_closed_file",
+        'os.path.exists(f"{self._path}-wal")',
+        "False",
+        (f"{READ_ONLY}::test_a_wal_that_cannot_be_read_is_not_ignored",),
+    ),
+    Mutant(
+        "a reader takes the file for the whole state beside a WAL",
+        "coord.stores.sqlite.read_only:Reader.connect",
+        'os.path.exists(f"{self._path}-shm")',
+        "False",
+        (f"{READ_ONLY}::test_the_wal_of_a_killed_writer_is_read",),
+    ),
+    Mutant(
+        "a reader does not notice that somebody opened the file",
+        "coord.stores.sqlite.read_only:Reader.is_outdated",
+        "self._file >= 0",
+        "False",
+        (f"{READ_ONLY}::test_a_reader_that_stays_sees_every_commit",),
+    ),
+    Mutant(
+        "a reader holds no lock, so a writer comes and goes unnoticed",
+        "coord.stores.sqlite.read_only:Reader._lock_closed_file",
+        "_lock_shared(self._file)",
+        "pass",
+        (f"{READ_ONLY}::test_a_writer_that_came_and_went_is_noticed",),
+    ),
+    Mutant(
+        "a reader takes pages from before and after a checkpoint for one state",
+        "coord.stores.sqlite.read_only:Reader.check",
+        "self._now() != self._status",
+        "False",
+        (f"{READ_ONLY}::test_what_was_read_while_the_file_changed_is_refused",),
+    ),
+    Mutant(
+        "opening a store takes the write lock",
+        "coord.stores.sqlite.store:SqliteDatabase._prepare",
+        "self.reading() if tables else self.writing()",
+        "self.writing()",
+        (f"{READ_ONLY}::test_opening_a_store_needs_no_write_lock",),
+    ),
+    Mutant(
+        "init leaves the log of the tenant to the first command",
+        "coord.sdk.client.open:initialise",
+        "database.log(find_tenant(environ))",
+        "pass",
+        ("tests/unit/transports/cli/test_read_only.py::test_a_whole_repository_may_be_read_only",),
+    ),
+]
