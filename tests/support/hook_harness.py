@@ -1,4 +1,7 @@
-"""Sessions of agents at one repository, which tell the hook what they are about to do."""
+"""Sessions of agents at one repository, which tell the hook what they are about to do.
+
+The process of the tests stands for the tool.
+"""
 
 import os
 from collections.abc import Callable
@@ -6,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from coord.core.locks.commands import LockInfo
+from coord.host.processes import ancestors, describe
+from coord.host.tool_process import ToolProcess
 from coord.integrations.hooks.events import Answer, Event
 from coord.integrations.hooks.handler import HookHandler
 from coord.integrations.hooks.tools import claude
@@ -26,6 +31,7 @@ class HookHarness:
         self.environ = {"HOME": str(folder / "home"), "PATH": os.environ["PATH"], "USER": "somebody"}
         initialise(str(self.root), self.environ, url=url)
         self._calls = 0
+        self._runs = ToolProcess(describe(os.getpid()), tuple(ancestors()))
 
     def tell(self, name: str, session: str = "ada", **fields: Any) -> Answer:
         payload = {"session_id": session, "cwd": str(self.root), "hook_event_name": name, **fields}
@@ -34,7 +40,7 @@ class HookHarness:
     def answer(self, event: Event, payload: Json | None = None) -> Answer:
         """What the hook answers to an event of any tool."""
         shown: list[Answer] = []
-        HookHandler(event, payload or {}, self.environ, shown.append).handle()
+        HookHandler(event, payload or {}, self.environ, shown.append, runs=self._runs).handle()
         (answer,) = shown
         return answer
 

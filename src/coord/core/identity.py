@@ -16,10 +16,15 @@ class Process(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ProcessState(StrEnum):
-    """What a probe found out about a process."""
+    """What a probe found out about a process.
+
+    A foreign process is alive, but no agent runs in it: `init`, for example. A session that names it may be
+    ended by anybody, but is not dead: only its heartbeats show whether it is alive.
+    """
 
     ALIVE = "alive"
     DEAD = "dead"
+    FOREIGN = "foreign"
     UNKNOWN = "unknown"
 
 
@@ -28,6 +33,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     life: ProcessState
     detail: str = ""
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the session does not run in the process that it names."""
+        return self.life in (ProcessState.DEAD, ProcessState.FOREIGN)
 
 
 NO_EVIDENCE = Evidence(ProcessState.UNKNOWN, "not probed")
@@ -40,7 +50,8 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     decides. `process` is the session's own process, never that of a one-shot command.
     `process_ancestors` are the ancestors of the process that asks, nearest first. `tenant` is
     empty if no limit on sessions applies. `max_agents` is the limit that the environment states (0: none);
-    a `person` does not count against it.
+    a `person` does not count against it. `terminal`: nothing names a session, so the caller is the user of
+    its terminal, unless an agent runs above it.
     """
 
     session: str
@@ -58,3 +69,4 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     tenant: str = ""
     max_agents: int = 0
     person: bool = False
+    terminal: bool = False

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from coord.core.errors import Invalid
 from coord.core.identity import Caller, Process
 from coord.core.ids import ID_CHARS_MAX, check_id, short_repr
-from coord.host.processes import PID_MAX, ancestors, describe
+from coord.host.processes import INIT, PID_MAX, Relative, describe, lineage, own_ancestors
 from coord.host.repository import Repository
 
 TENANT = "local"
@@ -70,14 +70,16 @@ def find_caller(
 
     `project` is the one that is remembered for the repository.
     """
-    process_ancestors = ancestors()
+    line = lineage()
+    process_ancestors = own_ancestors(line)
     tools = _tools(environ)
     session = _given(flags.session, "--session", environ, "COORD_SESSION_ID")
     agent = _given(flags.agent, "--agent", environ, "COORD_AGENT")
     person = not session and not tools and not agent
+    terminal = not session and not tools
     process = None
-    if not session and not tools:
-        session, process = _person(environ, process_ancestors)
+    if terminal:
+        session, process = _person(environ, line)
     elif not session:
         session, process = _session_of_tool(tools, environ, process_ancestors)
     if flags.pid is not None:
@@ -99,6 +101,7 @@ def find_caller(
         process_ancestors=tuple(process_ancestors),
         max_agents=max_agents(environ),
         person=person,
+        terminal=terminal,
     )
 
 
@@ -153,15 +156,15 @@ def _session_of_tool(
     return _given("", "", environ, tool.session), process
 
 
-def _person(environ: Mapping[str, str], process_ancestors: list[Process]) -> tuple[str, Process | None]:
+def _person(environ: Mapping[str, str], line: list[Relative]) -> tuple[str, Process | None]:
     """Return the session of a person: one per terminal, so that two terminals are two owners."""
     leader = os.getsid(0)
     process = describe(leader)
     if leader == 0:  # outside of our pid namespace: use the outermost process that we see
-        process = process_ancestors[-1] if process_ancestors else None
+        process = line[-1].process if len(line) > 1 else None
         leader = process.pid if process else 0
-    elif leader == os.getpid():  # ssh and cron start a session for one command: use their process
-        process = next((each for each in process_ancestors if each.pid > 1), None)
+    elif leader == os.getpid():  # ssh and cron start a session for one command: use its parent
+        process = line[1].process if len(line) > 1 and line[1].process.pid != INIT else None
         leader = process.pid if process else 0
     if leader <= 0:
         raise Invalid(
@@ -169,12 +172,16 @@ def _person(environ: Mapping[str, str], process_ancestors: list[Process]) -> tup
             hint="set COORD_SESSION_ID, or pass --session",
         )
     host = made_id(os.uname().nodename, "host")
-    return f"{_user(environ)[:40]}@{host[:60]}:{leader}-{process.start if process else 0}", process
+    session = f"{_user(environ)[:40]}@{host[:60]}:{leader}-{process.start if process else 0}"
+    shared = any(each.manages and each.process.pid == leader for each in line)
+    return session, None if shared else process
 
 
 def _process_given(pid: int) -> Process | None:
     if not 0 < pid <= PID_MAX:
         raise Invalid(f"--pid {pid} is not a pid", hint="pass the pid of the session's own process")
+    if pid == INIT:  # the first process of a container: everything in it descends from it and ends with it
+        return None
     process = describe(pid)
     if process is None:
         try:

@@ -11,8 +11,29 @@ from typing import NamedTuple
 
 from coord.core.identity import Evidence, Process, ProcessState
 
+INIT = 1
+"""The pid of the first process: everybody descends from it, and it never ends, so it is no session's."""
 PID_MAX = 2**22
 """The largest pid that Linux gives out."""
+
+ADOPTERS = frozenset(
+    (
+        *(b"systemd", b"(sd-pam)", b"init", b"launchd", b"tini", b"dumb-init", b"docker-init", b"catatonit"),
+        *(
+            b"s6-svscan",
+            b"runsvdir",
+            b"supervisord",
+            b"containerd-shim",
+            b"conmon",
+            b"cron",
+            b"crond",
+            b"atd",
+        ),
+        *(b"sshd", b"sshd-session", b"login", b"tmux: server", b"screen", b"SCREEN", b"zellij", b"Relay"),
+    )
+)
+"""Programs that start or adopt the processes of a user. Sessions below one have nothing to do with each
+other, and it outlives them, so it is never the process of a session."""
 
 _ENDED = frozenset((b"Z", b"X", b"x"))
 
@@ -33,11 +54,27 @@ class Machine(NamedTuple):
 
 
 class _Stat(NamedTuple):
+    name: bytes
     state: bytes
     parent: int
     group: int
+    session: int
     threads: int
     start: int
+
+
+class Relative(NamedTuple):
+    """A process in a line of ancestors: its program, its process session, and its parent's pid."""
+
+    process: Process
+    name: bytes
+    session: int
+    parent: int
+
+    @property
+    def manages(self) -> bool:
+        """Whether processes that have nothing to do with each other run below it."""
+        return self.process.pid == INIT or self.name in ADOPTERS
 
 
 def this_machine() -> Machine:
@@ -53,15 +90,28 @@ def describe(pid: int) -> Process | None:
 
 
 def ancestors(pid: int | None = None, most: int = 32) -> list[Process]:
-    """Return the ancestors of a process (default: this one) that can be inspected, nearest first."""
+    """Return the ancestors of a process (default: this one) below its manager, nearest first."""
+    return own_ancestors(lineage(pid, most))
+
+
+def own_ancestors(line: list[Relative]) -> list[Process]:
+    """Return the ancestors in a line, up to the first that manages the processes of others."""
+    end = next((number for number, each in enumerate(line) if number and each.manages), len(line))
+    return [each.process for each in line[1:end]]
+
+
+def lineage(pid: int | None = None, most: int = 32) -> list[Relative]:
+    """Return a process (default: this one) and its ancestors that can be inspected, nearest first."""
     here = this_machine()
-    stat = _read_stat(os.getpid() if pid is None else pid) if here.namespace else None
-    found: list[Process] = []
-    while stat and stat.parent > 0 and len(found) < most:
-        parent = stat.parent
-        stat = _read_stat(parent)
-        if stat:
-            found.append(Process(parent, stat.start, *here))
+    next_pid = os.getpid() if pid is None else pid
+    found: list[Relative] = []
+    while here.namespace and next_pid > 0 and len(found) <= most:
+        stat = _read_stat(next_pid)
+        if stat is None:
+            break
+        process = Process(next_pid, stat.start, *here)
+        found.append(Relative(process, stat.name, stat.session, stat.parent))
+        next_pid = stat.parent
     return found
 
 
@@ -90,6 +140,9 @@ def probe(process: Process) -> Evidence:
         )
     if _has_ended(stat):
         return Evidence(ProcessState.DEAD, f"{named} has ended and is a zombie")
+    if process.pid == INIT or stat.name in ADOPTERS:
+        name = stat.name.decode("utf-8", "replace")
+        return Evidence(ProcessState.FOREIGN, f"pid {process.pid} ({name}) runs no agent")
     return Evidence(ProcessState.ALIVE, f"{named} is running")
 
 
@@ -162,8 +215,11 @@ def _read_stat(pid: int) -> _Stat | None:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
         # The command name is in parentheses and may itself contain parentheses.
-        fields = text[text.rindex(b")") + 1 :].split()
-        return _Stat(fields[0], int(fields[1]), int(fields[2]), int(fields[17]), int(fields[19]))
+        end = text.rindex(b")")
+        fields = text[end + 1 :].split()
+        parent, group, session = (int(field) for field in fields[1:4])
+        name = text[text.index(b"(") + 1 : end]
+        return _Stat(name, fields[0], parent, group, session, int(fields[17]), int(fields[19]))
     except (OSError, ValueError, IndexError):
         return None
 

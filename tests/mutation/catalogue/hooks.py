@@ -95,4 +95,18 @@ MUTANTS = [
         '("`", "$(", "<(")',
         ("tests/unit/integrations/hooks/test_shell_parser.py::test_what_is_known_for_only_reading",),
     ),
+    Mutant(
+        "an orphaned hook registers its session",
+        "coord.integrations.hooks.main:Hook._answer",
+        "if runs.gone:",
+        "if False:",
+        ("tests/system/processes/test_identity.py::test_a_tool_killed_while_its_hook_starts_leaves_nothing",),
+    ),
+    Mutant(
+        "a session is told of those in other repositories",
+        "coord.integrations.hooks.welcome:welcome",
+        " and _works_here(peer, client)",
+        "",
+        ("tests/unit/integrations/hooks/test_welcome.py::test_a_start_speaks_of_this_repository_only",),
+    ),
 ]

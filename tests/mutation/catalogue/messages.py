@@ -83,7 +83,7 @@ MUTANTS = [
     Mutant(
         "an agent acknowledges the emergencies of others",
         "coord.core.messages.receive:ack_messages",
-        "session != own and not command.caller.person",
+        "session != own and not is_person(command.caller, own)",
         "False",
         ("tests/unit/core/messages/test_emergency.py::test_a_person_acknowledges_for_another",),
     ),
@@ -154,7 +154,7 @@ MUTANTS = [
     Mutant(
         "anybody cancels a delegation",
         "coord.core.messages.delegations:end_delegation",
-        "session != allowed and not command.caller.person",
+        "session != allowed and not is_person(command.caller, session)",
         "False",
         ("tests/unit/core/messages/test_delegations.py",),
     ),

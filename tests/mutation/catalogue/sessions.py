@@ -139,8 +139,8 @@ MUTANTS = [
     Mutant(
         "an unknown process counts as dead",
         "coord.core.lifecycle.register:proof_of_end",
-        "evidence.life is ProcessState.DEAD",
-        "evidence.life is not ProcessState.ALIVE",
+        "evidence.refutes",
+        'evidence.life != "alive"',
         ("tests/unit/core/lifecycle/test_register.py::test_nobody_replaces_a_session_that_may_be_alive",),
     ),
     Mutant(
@@ -170,5 +170,40 @@ MUTANTS = [
         "command.status is not None and is_terminal(changed.state)",
         "False",
         ("tests/unit/core/lifecycle/test_update.py::test_the_end_that_a_session_reports_frees_what_it_has",),
+    ),
+    Mutant(
+        "the person of a terminal stands in the way of a resumed session",
+        "coord.core.sessions.identify:_is_terminal",
+        "session is not None and (session.terminal or session.person)",
+        "False",
+        ("tests/unit/core/sessions/test_identify.py::test_a_person_of_an_earlier_version_is_in_nobodys_way",),
+    ),
+    Mutant(
+        "an agent that drops its variables is a person",
+        "coord.core.sessions.identify:find_session",
+        " or (caller.terminal and process is not None)",
+        "",
+        ("tests/unit/core/sessions/test_identify.py::test_table_of_who_acts_as_whom",),
+    ),
+    Mutant(
+        "the process of an agent becomes that of its terminal",
+        "coord.core.sessions.identify:_own_process",
+        "if own else None",
+        "if True else None",
+        ("tests/unit/core/sessions/test_identify.py::test_table_of_who_acts_as_whom",),
+    ),
+    Mutant(
+        "an agent acts with the rights of a person",
+        "coord.core.sessions.identify:is_person",
+        " and own == caller.session",
+        "",
+        ("tests/unit/core/sessions/test_identify.py::test_an_agent_is_no_person",),
+    ),
+    Mutant(
+        "a session in a foreign process cannot be ended",
+        "coord.core.lifecycle.end:deregister",
+        "evidence.refutes",
+        'evidence.life == "dead"',
+        ("tests/unit/core/sessions/test_identify.py::test_a_session_in_a_foreign_process_can_be_ended",),
     ),
 ]

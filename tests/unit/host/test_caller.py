@@ -56,10 +56,10 @@ def test_a_person_is_the_leader_of_a_terminal_session() -> None:
 def test_a_terminal_outside_of_the_namespace_is_known_by_the_outermost_process() -> None:
     """DESIGN §5: in a container whose terminal session began outside of it, the leader's pid reads 0."""
     caller = asked("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *SHELL, *SHELL)
-    assert caller.process is not None
-    assert caller.process.pid == 1
-    assert caller.process == caller.process_ancestors[-1]
-    assert caller.session == f"ada@{os.uname().nodename}:1-{caller.process.start}"
+    assert caller.session.startswith(f"ada@{os.uname().nodename}:1-")
+    assert caller.terminal
+    assert caller.process is None, "pid 1 ends with everything in its container, so it proves no death"
+    assert 1 not in [each.pid for each in caller.process_ancestors]
 
 
 def test_two_terminals_are_two_owners() -> None:

@@ -110,6 +110,16 @@ def test_ancestors_are_nearest_first() -> None:
     assert said("print(ancestors()[0].pid, len(ancestors()))") == (f"{os.getpid()} {len(found) + 1}")
 
 
+def test_no_agent_runs_in_the_first_process() -> None:
+    """Issue 15: everybody descends from pid 1, and it never ends: it is neither an ancestor nor a proof."""
+    first = described(1)
+    assert first not in ancestors()
+    evidence = probe(first)
+    assert evidence.life is ProcessState.FOREIGN
+    assert "pid 1" in evidence.detail
+    assert probe(msgspec.structs.replace(first, boot="another")).life is ProcessState.UNKNOWN
+
+
 def test_ancestors_of_nothing() -> None:
     """A process that is gone has no ancestors that could be told."""
     with child() as process:

@@ -8,7 +8,6 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import NotFound, Refused
-from coord.core.identity import ProcessState
 from coord.core.lifecycle.commands import Deregister, DeregisterReply
 from coord.core.lifecycle.hung import report_hang
 from coord.core.lifecycle.takeover import pass_to_parent
@@ -102,18 +101,21 @@ def end_session(
 
 
 def deregister(tx: Transaction, command: Deregister, now: int) -> DeregisterReply:
-    """End the caller's session, one of its sub-agents or a dead session, with the sub-agents below it."""
+    """End the caller's session, one of its sub-agents or a dead session, with the sub-agents below it.
+
+    A session that names a process in which no agent runs is ended like a dead one.
+    """
     own = find_session(tx, command.caller, now)
     name = find_peer(tx, command.session) if command.session else own
     session = tx.get(keys.session(name), Session)
     if session is None or session.ended_ms:
         raise NotFound(f"there is no session {name}", hint="coord peers lists the sessions")
     evidence = evidence_of(tx, session)
-    dead = evidence is not None and evidence.life is ProcessState.DEAD
+    dead = evidence is not None and evidence.refutes
     if name != own and own not in ancestors(tx, name) and not dead:
         raise Refused(
             f"session {name} is not yours and is not proven dead",
-            hint="only the session itself or its parent can end it",
+            hint=f"end it in its own terminal, or: coord register --replaces {name} --force --reason WHY",
         )
     held = locks_of(tx, name)
     if name == own:

@@ -4,7 +4,6 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import Invalid, Refused
-from coord.core.identity import ProcessState
 from coord.core.lifecycle.commands import Register, RegisterReply
 from coord.core.lifecycle.end import end_session, finish_termination
 from coord.core.lifecycle.takeover import move_all
@@ -75,7 +74,7 @@ def proof_of_end(tx: Transaction, old: Session, session: Session, now: int) -> s
     if old.process == session.process:
         return "its successor runs in its process"
     evidence = tx.evidence(old.process)[0]
-    return evidence.detail if evidence.life is ProcessState.DEAD else ""
+    return evidence.detail if evidence.refutes else ""
 
 
 def _not_replaceable(old: Session, session: Session, now: int) -> Refused:
@@ -109,4 +108,5 @@ def _resume(before: Session, session: Session, now: int) -> Session:
         named |= {"started_ms": now, "state": "idle"}
         before = msgspec.structs.replace(before, process=None, parent_process=None, calls={})
     not_ended = {"ended_ms": 0, "end_reason": "", "terminated_by": "", "end_note": ""}
-    return msgspec.structs.replace(before, **named, **not_ended, beat_ms=now, person=session.person)
+    shown = {"person": session.person, "terminal": session.terminal}
+    return msgspec.structs.replace(before, **named, **not_ended, **shown, beat_ms=now)

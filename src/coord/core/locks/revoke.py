@@ -4,7 +4,6 @@ import msgspec
 
 from coord.core import keys
 from coord.core.errors import Invalid, NotFound, NotStealable, Refused
-from coord.core.identity import ProcessState
 from coord.core.locks.commands import LockReply, Outcome, PreemptLock, PreemptReply, StealLock
 from coord.core.locks.expiry import declare_dead
 from coord.core.locks.locks import (
@@ -97,7 +96,7 @@ def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -
     owner = tx.get(keys.session(lock.owner), Session)
     gone = owner is None or owner.ended_ms > 0
     evidence = None if owner is None or gone else evidence_of(tx, owner)
-    dead = evidence is not None and evidence.life is ProcessState.DEAD
+    dead = evidence is not None and evidence.refutes
     if command.dead_owner:
         if gone or dead:
             return evidence.detail if evidence is not None else f"session {lock.owner} has ended"

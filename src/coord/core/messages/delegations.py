@@ -28,7 +28,7 @@ from coord.core.messages.schema import (
     Message,
 )
 from coord.core.messages.send import count_sending, send_to, shared_id
-from coord.core.sessions.identify import ensure_session
+from coord.core.sessions.identify import ensure_session, is_person
 from coord.core.similar_words import SIMILAR_ABOVE, overlap, words_of
 from coord.core.transaction import PAGE, Transaction
 
@@ -97,7 +97,7 @@ def end_delegation(tx: Transaction, command: EndDelegation, now: int) -> Delegat
     (delegation,) = found
     giver, doer = delegation.from_session_id, delegation.to_session_id
     allowed, other = (giver, doer) if command.cancel else (doer, giver)
-    if session != allowed and not command.caller.person:
+    if session != allowed and not is_person(command.caller, session):
         act = "cancels" if command.cancel else "reports"
         raise Refused(f"only {allowed} {act} {command.id}", hint=f"ask it: coord send {allowed} request …")
     tx.delete(keys.delegation(doer, delegation.id))

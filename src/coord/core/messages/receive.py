@@ -32,7 +32,7 @@ from coord.core.messages.inbox import (
 )
 from coord.core.messages.schema import Broadcasts, Message, MessageDelivered
 from coord.core.messages.wait_notices import is_pointless, withdraw_notice
-from coord.core.sessions.identify import ensure_session, find_session
+from coord.core.sessions.identify import ensure_session, find_session, is_person
 from coord.core.sessions.queries import find_peer
 from coord.core.transaction import Transaction
 
@@ -112,7 +112,7 @@ def ack_messages(tx: Transaction, command: AckMessages, now: int) -> AckReply:
     session = own
     if command.session:
         session = find_peer(tx, command.session)
-        if session != own and not command.caller.person:
+        if session != own and not is_person(command.caller, own):
             raise Refused(
                 f"only a person may acknowledge the messages of {session}",
                 hint="ask the person you work for",

@@ -51,7 +51,7 @@ def ensure_session(tx: Transaction, caller: Caller, now: int, name: str = "") ->
         if session is not None and session.children:
             new = msgspec.structs.replace(new, children=True)
         return put_session(tx, new, implicit=True)
-    process = caller.process or session.process
+    process = _own_process(caller, name) or session.process
     if now - session.beat_ms < HEARTBEAT_QUIET_MS and process == session.process:
         return session
     if now - session.beat_ms >= SUSPECT_MS:  # since then it may not be counted as active any more
@@ -72,10 +72,11 @@ def _count_agent(tx: Transaction, caller: Caller, name: str, now: int, *, refuse
 def find_session(tx: Transaction, caller: Caller, now: int) -> str:
     """Return the id of the calling session; refuse a caller that belongs to another one.
 
-    If two processes resume one session, the second becomes `<id>~2`.
+    A terminal acts for the agent above it, if there is one: a command that an agent runs without its
+    variables is the agent's. If two processes resume one session, the second becomes `<id>~2`.
     """
     process, nearest = registered_ancestor(tx, caller)
-    if not caller.session:
+    if not caller.session or (caller.terminal and process is not None):
         if process is None:
             raise Invalid(
                 f"this runs inside {caller.tool or 'an agent tool'}, but no session is known",
@@ -93,17 +94,41 @@ def find_session(tx: Transaction, caller: Caller, now: int) -> str:
 
 
 def registered_ancestor(tx: Transaction, caller: Caller) -> tuple[Process | None, str]:
-    """Return the nearest ancestor process that a session lives in, and that session."""
+    """Return the nearest ancestor process that an agent's session lives in, and that session.
+
+    A terminal does not count: sessions run below it that have nothing to do with each other.
+    """
     process_keys = keys.processes(caller.process_ancestors)
     if process_keys:
         tx.prefetch(*process_keys)
     for process, key in zip(caller.process_ancestors, process_keys, strict=True):
         found = tx.get(key, ProcessSessions)
-        if found is not None and found.sessions:
-            duplicates = [name for name in found.sessions if name.startswith(f"{caller.session}~")]
-            own = caller.session if caller.session in found.sessions else ""
-            return process, own or next(iter(duplicates), found.sessions[0])
+        if found is None:
+            continue
+        if caller.session in found.sessions:
+            return process, caller.session
+        duplicates = [name for name in found.sessions if name.startswith(f"{caller.session}~")]
+        for name in duplicates or found.sessions:
+            if not _is_terminal(tx, name):
+                return process, name
     return None, ""
+
+
+def _is_terminal(tx: Transaction, name: str) -> bool:
+    """Whether a session is that of a terminal; earlier versions of coord listed those with the others."""
+    session = tx.get(keys.session(name), Session)
+    return session is not None and (session.terminal or session.person)
+
+
+def is_person(caller: Caller, own: str) -> bool:
+    """Whether a person acts: nobody whose command turned out to be that of an agent's session, `own`."""
+    return caller.person and own == caller.session
+
+
+def _own_process(caller: Caller, name: str) -> Process | None:
+    """Return the process that the caller names, if it acts for the session that it names."""
+    own = name == caller.session or name.startswith(f"{caller.session}~")
+    return caller.process if own else None
 
 
 def _may_act_for(tx: Transaction, nearest: str, caller: Caller) -> bool:
@@ -127,9 +152,9 @@ def _own_or_duplicate_id(tx: Transaction, caller: Caller, now: int) -> str:
         if session is None or session.ended_ms or session.process in (None, caller.process):
             return name
         assert session.process is not None, "compared above"
-        life = tx.evidence(session.process)[0].life
+        evidence = tx.evidence(session.process)[0]
         silent = now - session.beat_ms >= thresholds_of(tx).stale_ms
-        if life is ProcessState.DEAD or (life is ProcessState.UNKNOWN and silent):
+        if evidence.refutes or (evidence.life is ProcessState.UNKNOWN and silent):
             return name
         name = f"{caller.session}~{number}"
     raise Refused(f"{DUPLICATES_MAX} processes resumed session {caller.session}", hint="end some of them")
@@ -191,11 +216,12 @@ def new_session(tx: Transaction, name: str, caller: Caller, now: int) -> Session
         host=caller.host,
         cwd=caller.cwd,
         repository=caller.repository,
-        process=caller.process,
+        process=_own_process(caller, name),
         parent_process=None if nearest == name else parent_process,
         started_ms=now,
         beat_ms=now,
-        person=caller.person,
+        person=is_person(caller, name),
+        terminal=caller.terminal and name == caller.session,
     )
 
 
@@ -205,7 +231,7 @@ def put_session(tx: Transaction, session: Session, *, implicit: bool = False) ->
     before = tx.get(key, Session)
     gone = before is None or before.ended_ms > 0
     old = () if before is None or gone else (before.process, before.parent_process)
-    new = (session.process, session.parent_process)
+    new = () if session.terminal else (session.process, session.parent_process)
     for process in old:
         if process not in new:
             unlist_process(tx, process, session.session_id)

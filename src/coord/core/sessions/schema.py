@@ -65,6 +65,7 @@ class Session(Stored, frozen=True, tag=1):
     reminded last. `state` is what the session reported at `reported_ms`; `state.py` derives what it does.
     `terminated_by` is the session that ended it, and `end_note` says why; while `ended_ms` is 0, the sweep
     has yet to carry that out. `repository` is the folder of its repository. A `person` is no agent.
+    A `terminal` is the session of whoever uses a terminal; the agents below it are sessions besides it.
     `emergencies` counts the emergencies in its inbox: while there is one, hooks stop its tool calls.
     `runner` is the process in which `coord work` runs it; coord may end that process if it hangs.
     `hung_beat_ms` is the heartbeat after which the session was last reported as hung.
@@ -104,9 +105,10 @@ class Session(Stored, frozen=True, tag=1):
     person: bool = False
     runner: Process | None = None
     hung_beat_ms: int = 0
+    terminal: bool = False
 
 
 class ProcessSessions(Stored, frozen=True, tag=1):
-    """Index: the sessions that live in a process (a parent and its sub-agents may share one)."""
+    """Index: the sessions of agents that live in a process (a parent and its sub-agents may share one)."""
 
     sessions: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from coord.core.locks.commands import (
 from coord.host.consent import read_consented
 from coord.host.paths import path_in_resource
 from coord.host.store_location import StoreLocation
+from coord.host.tool_process import ToolProcess
 from coord.integrations.hooks import messages
 from coord.integrations.hooks.config import Settings, read_settings
 from coord.integrations.hooks.events import ALLOW, Answer, Event
@@ -55,8 +56,9 @@ class HookHandler:
         show: Reply,
         *,
         open_by: float = 0.0,
+        runs: ToolProcess | None = None,
     ) -> None:
-        """`reply` prints the answer; the handler may still do things after that.
+        """`reply` prints the answer; the handler may still do things after that. The tool `runs` the hook.
 
         Until `open_by`, by the monotonic clock, a store that cannot be reached is tried again.
         """
@@ -65,6 +67,7 @@ class HookHandler:
         self._environ = environ
         self._reply = show
         self._open_by = open_by
+        self._runs = runs
         self.settings = Settings()
         self._open: list[Connection] = []
         self._by_folder: dict[str, Connection] = {}
@@ -356,7 +359,7 @@ class HookHandler:
     def _caller(self) -> Any:
         from coord.host.repository import find_repository
 
-        return caller_of(self.event, self._environ, find_repository(self.event.cwd))
+        return caller_of(self.event, self._environ, find_repository(self.event.cwd), runs=self._runs)
 
     def _connect(self, location: StoreLocation) -> Connection:
         if location.folder not in self._by_folder:
@@ -371,7 +374,7 @@ class HookHandler:
     def _new_connection(self, location: StoreLocation, kind: type[AnyConnection]) -> AnyConnection:
         from coord.host.repository import current_folder
 
-        caller = caller_of(self.event, self._environ, location.repository, location.project)
+        caller = caller_of(self.event, self._environ, location.repository, location.project, self._runs)
         timeout = max(0.0, self._open_by - time.monotonic())
         database, location = open_location(location, timeout)
         connection = kind(

@@ -3,27 +3,28 @@
 import os
 from collections.abc import Mapping
 
-from coord.core.identity import Caller, Process
+from coord.core.identity import Caller
 from coord.core.ids import check_id
 from coord.host.caller import find_tenant, made_id, max_agents, project_name
-from coord.host.processes import ancestors
 from coord.host.repository import Repository
+from coord.host.tool_process import ToolProcess, find_tool
 from coord.integrations.hooks.events import Event
-
-SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "env", "timeout"))
-"""Programs that may run between a tool and its hook."""
 
 
 def caller_of(
-    event: Event, environ: Mapping[str, str], repository: Repository | None, project: str = ""
+    event: Event,
+    environ: Mapping[str, str],
+    repository: Repository | None,
+    project: str = "",
+    runs: ToolProcess | None = None,
 ) -> Caller:
     """Return the caller: the session, or a sub-agent as a child session.
 
-    `project` is the one that is remembered for the repository.
+    `project` is the one that is remembered for the repository; the tool `runs` this hook.
     """
+    runs = runs or tool_process(event.tool, environ)
     given = environ.get("COORD_SESSION_ID", "")
     session = check_id("session id", given or event.session)
-    process_ancestors = ancestors()
     agent = environ.get("COORD_AGENT", "") or event.tool
     user = made_id(environ.get("USER") or environ.get("LOGNAME") or "", f"uid{os.getuid()}")
     return Caller(
@@ -37,8 +38,8 @@ def caller_of(
         cwd=event.cwd.encode("utf-8", "backslashreplace").decode(),
         repository=repository.folder if repository else "",
         tool=event.tool,
-        process=tool_process(environ, process_ancestors),
-        process_ancestors=tuple(process_ancestors),
+        process=runs.process,
+        process_ancestors=runs.ancestors,
         max_agents=max_agents(environ),
     )
 
@@ -53,18 +54,6 @@ def tenant_of(environ: Mapping[str, str]) -> str:
     return find_tenant(environ)
 
 
-def tool_process(environ: Mapping[str, str], process_ancestors: list[Process]) -> Process | None:
-    """Return the process of the tool: the one it names, or the nearest ancestor that is not a shell."""
-    named = environ.get("CLAUDE_PID", "")
-    for process in process_ancestors:
-        if str(process.pid) == named:
-            return process
-    return next((process for process in process_ancestors if _name(process.pid) not in SHELLS), None)
-
-
-def _name(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.readline().strip()
-    except OSError:
-        return ""
+def tool_process(tool: str, environ: Mapping[str, str], parent: int = 0) -> ToolProcess:
+    """Return the tool that runs this hook; Claude Code names its pid, also to the tools that run below it."""
+    return find_tool(tool, environ.get("CLAUDE_PID", "") if tool == "claude" else "", parent)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from coord.integrations.hooks.events import Answer, Event
 
+PARENT = os.getppid()
+"""The process that started this program; another parent later shows that it has ended."""
 TOOLS = ("claude", "codex", "gemini")
 WATCH_FROM_S = 0.05
 """No deadline is shorter. The watcher sleeps until then, because a call that only reads has ended by then."""
@@ -109,10 +111,15 @@ class Hook:
         self._parse_event(payload)
         from coord.core.errors import CoordError
         from coord.integrations.hooks.handler import HookHandler
+        from coord.integrations.hooks.identity import tool_process
 
         assert self.event is not None, "it was just read"
+        runs = tool_process(self.tool, os.environ, PARENT)
+        if runs.gone:
+            self._end_orphan()
+            return
         open_by = self.began + self.deadline_s * OPEN_SHARE
-        gate = HookHandler(self.event, payload, os.environ, self._reply, open_by=open_by)
+        gate = HookHandler(self.event, payload, os.environ, self._reply, open_by=open_by, runs=runs)
         try:
             gate.handle()
         except CoordError as error:
@@ -199,6 +206,14 @@ class Hook:
             self._reply(Answer(deny=failure(message, hint, closed=True)))
             return
         self._reply(ALLOW)
+
+    def _end_orphan(self) -> None:
+        """Answer for a tool that has ended: nothing is registered, and no call is allowed."""
+        from coord.integrations.hooks.events import ALLOW, Answer, Kind
+
+        assert self.event is not None, "an event was parsed"
+        why = f"coord: {self.tool} has ended, so nothing was done in its name."
+        self._reply(Answer(deny=why) if self.event.kind is Kind.BEFORE else ALLOW)
 
     def _refuse(self, why: str) -> None:
         """Refuse a call of unknown kind, in the one way that every tool understands."""

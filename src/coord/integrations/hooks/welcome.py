@@ -22,11 +22,25 @@ def welcome(client: Client, source: str, model: str = "") -> str:
         registered = client.register(**described, peers=False)
     own = registered.session.session_id
     family = {own, registered.session.parent}
-    peers = [peer for peer in client.peers(live=True) if peer.session_id not in family and peer.parent != own]
+    peers = [
+        peer
+        for peer in client.peers(live=True)
+        if peer.session_id not in family and peer.parent != own and _works_here(peer, client)
+    ]
     if source != "compact":
         return messages.peers_notice(peers, own)
     held = client.call(ListLocks(client.caller, own=True))
     return messages.status_summary(own, held, peers, client.locks())
+
+
+def _works_here(peer: SessionInfo, client: Client) -> bool:
+    """Whether a session works on this repository; a server may keep those of several."""
+    caller = client.caller
+    return (
+        client.location.local
+        or peer.repository in ("", caller.repository)
+        or (peer.host != caller.host and peer.project == caller.project)
+    )
 
 
 def _session_before_clear(client: Client) -> str:

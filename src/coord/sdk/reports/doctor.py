@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from coord.core.errors import CoordError, NotFound, Unavailable, Unsupported
-from coord.core.identity import Caller
+from coord.core.identity import Caller, ProcessState
 from coord.core.locks.commands import ListLockRequests, ListLocks, LockInfo, LockRequestInfo
 from coord.core.plans.commands import ListStuck
 from coord.core.sessions.commands import GetSession, ListSessions, SessionInfo
@@ -20,7 +20,7 @@ from coord.engine.clock import AHEAD_MS_MAX
 from coord.engine.engine import Engine
 from coord.engine.trim import DAY_MS, HELD_FACTOR, STEP_ENTRIES, log_state
 from coord.host.caller import Flags, find_caller, find_tenant
-from coord.host.processes import probe
+from coord.host.processes import describe, probe
 from coord.host.repository import Repository, find_repository
 from coord.host.store_location import StoreLocation, find_location, store_exists
 from coord.sdk.client.open import open_location
@@ -247,6 +247,12 @@ class _Examination:
             )
         else:
             self.note("peers", OK, f"{len(sessions)} known, none is silent")
+        misplaced = [each for each in known if names_foreign_process(each)]
+        if misplaced:
+            text = _listed([f"{each.session_id} names pid {each.pid}" for each in misplaced])
+            self.note(
+                "processes", BAD, f"no agent runs in the process of a session: {text}", "coord doctor --fix"
+            )
         locks: list[LockInfo] = engine.call(ListLocks(NOBODY))
         left = [lock for lock in locks if sessions.get(lock.owner, Liveness.ENDED) in _LEFT]
         if left:
@@ -283,6 +289,17 @@ class _Examination:
         long = waited_ms >= WAIT_MS_LONG
         hint = f"coord log locks {oldest.resources[0]}" if long else ""
         self.note("queue", WARN if long else OK, f"{many}; {longest}", hint)
+
+
+def names_foreign_process(session: SessionInfo) -> bool:
+    """Whether a session names a process of this machine that runs no agent, such as pid 1.
+
+    Earlier versions of coord took the new parent of an orphaned hook for the tool.
+    """
+    if session.liveness in (Liveness.DEAD, Liveness.ENDED) or session.host != os.uname().nodename:
+        return False
+    process = describe(session.pid) if session.pid else None
+    return process is not None and probe(process).life is ProcessState.FOREIGN
 
 
 def _not_writable(repository: Repository) -> str:

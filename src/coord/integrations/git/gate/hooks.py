@@ -80,8 +80,8 @@ def _who(connection: Connection, caller: Caller) -> tuple[Caller, bool]:
         shown = connection.call(FindSession(msgspec.structs.replace(caller, session="")))
     except (Invalid, NotFound):
         return caller, True
-    person = shown.session_id.startswith(f"{caller.user[:40]}@")
-    return (caller, True) if person else (msgspec.structs.replace(caller, session=shown.session_id), False)
+    agent = {"session": shown.session_id, "process": None, "person": False, "terminal": False}
+    return msgspec.structs.replace(caller, **agent), False
 
 
 def _pre_commit(gate: Gate) -> int:

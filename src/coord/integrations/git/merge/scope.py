@@ -37,8 +37,7 @@ class Signer(NamedTuple):
 def signer_of(client: Client) -> Signer:
     """Return the session of a client, and register it."""
     session = client.heartbeat().session_id
-    person = not client.caller.tool and session.startswith(f"{client.caller.user[:40]}@")
-    return Signer(session, person)
+    return Signer(session, client.caller.terminal and session == client.caller.session)
 
 
 def check_branch(

@@ -327,10 +327,11 @@ def _examine(options: Options, args: DoctorArgs) -> "Report":
 
 
 def _repair(options: Options, report: "Report") -> bool:
-    """Repair hooks, and end sessions that are proven dead; return whether it was tried."""
+    """Repair hooks, and end sessions that are dead or name a foreign process; return whether it was tried."""
     from coord.core.sessions.schema import Liveness
     from coord.host.repository import find_repository
     from coord.integrations.setup.removal import plan_repair
+    from coord.sdk.reports.doctor import names_foreign_process
 
     repository = find_repository(os.getcwd())
     if report.error is not None or repository is None:
@@ -341,7 +342,7 @@ def _repair(options: Options, report: "Report") -> bool:
     if any(each.check == "store" for each in report.findings):
         with connected(options) as client:
             for peer in client.peers():
-                if peer.liveness is Liveness.DEAD:
+                if peer.liveness is Liveness.DEAD or names_foreign_process(peer):
                     with suppress(Refused, NotFound):  # it may have ended or come back since
                         client.dereg(peer.session_id)
     return True
