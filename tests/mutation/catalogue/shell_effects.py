@@ -86,6 +86,24 @@ MUTANTS = [
         ),
     ),
     Mutant(
+        "only shells are checked by their effects",
+        "coord.integrations.hooks.events:Event.writes_anything",
+        " or self.opaque",
+        "",
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_unknown_tools_are_checked_by_their_effects",
+        ),
+    ),
+    Mutant(
+        "the settings of a tool show the hook known writers only",
+        "coord.integrations.setup.tools:CLAUDE",
+        "writers=f\"^(?!({'|'.join(READERS['claude'])})$)\"",
+        'writers="^(Write|Edit|MultiEdit|NotebookEdit|Bash|PowerShell|Monitor|mcp__.*)$"',
+        (
+            "tests/unit/transports/cli/handlers/test_setup.py::test_hooks_are_set_for_all_that_the_client_knows",
+        ),
+    ),
+    Mutant(
         "a file in doubt is restored",
         "coord.integrations.shell_effects.attribution:Attribution.report",
         "if restore and not each.doubt",

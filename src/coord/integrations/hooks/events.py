@@ -1,7 +1,8 @@
 """Events and answers of hooks, in one form for all tools."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 CALL_S = 600.0
@@ -43,6 +44,10 @@ class Event(NamedTuple):
     """The files that the call writes, as the tool names them."""
     command: str | None = None
     """The command line if the tool is a shell."""
+    opaque: bool = False
+    """Whether the tool is neither known to only read nor known to write just the named files."""
+    given: Mapping[str, Any] = MappingProxyType({})
+    """The input of the tool."""
     timeout_s: float = CALL_S
     failed: bool = False
     reminded: bool = False
@@ -61,7 +66,17 @@ class Event(NamedTuple):
     @property
     def changes_files(self) -> bool:
         """Whether the call may change files."""
-        return bool(self.writes) or self.command is not None
+        return bool(self.writes) or self.writes_anything
+
+    @property
+    def writes_anything(self) -> bool:
+        """Whether the call may change files that it does not name, so that its effects are checked."""
+        return self.command is not None or self.opaque
+
+    @property
+    def text(self) -> str:
+        """What the call says that it does."""
+        return self.command if self.command is not None else "\n".join(_texts(self.given))
 
 
 class Answer(NamedTuple):
@@ -103,9 +118,22 @@ def number_in(fields: Mapping[str, Any], name: str) -> float:
     return float(found) if isinstance(found, int | float) and 0 < found < 1e9 else 0.0
 
 
-def base_event(tool: str, kinds: Mapping[str, Kind], payload: Mapping[str, Any]) -> Event:
-    """Return the fields that all tools share; of the written files only those of MCP tools."""
+def base_event(
+    tool: str, kinds: Mapping[str, Kind], payload: Mapping[str, Any], known: Collection[str]
+) -> Event:
+    """Return the fields that all tools share; `known`: the tools whose written files the caller finds."""
     name, tool_name = text_in(payload, "hook_event_name"), text_in(payload, "tool_name")
+    given = fields_in(payload, "tool_input")
+    writes: tuple[str, ...] = ()
+    opaque = bool(tool_name) and tool_name not in known
+    if opaque:
+        from coord.integrations.hooks.main import READ_ONLY_TOOLS
+
+        opaque = tool_name not in READ_ONLY_TOOLS
+    if opaque:
+        from coord.integrations.hooks.named_files import named_files
+
+        writes = named_files(tool_name, given)
     return Event(
         tool,
         name,
@@ -117,33 +145,25 @@ def base_event(tool: str, kinds: Mapping[str, Kind], payload: Mapping[str, Any])
         text_in(payload, "source") or text_in(payload, "reason"),
         text_in(payload, "tool_use_id"),
         tool_name,
-        mcp_writes(tool_name, fields_in(payload, "tool_input")),
+        writes,
+        opaque=opaque,
+        given=given,
         reminded=payload.get("stop_hook_active") is True,
         model=text_in(payload, "model"),
     )
 
 
-MCP_WRITE_WORDS = (
-    *("write", "edit", "create", "delete", "remove", "move", "rename", "replace", "insert", "append"),
-    *("patch", "save", "update", "copy"),
-)
-MCP_PATH_FIELDS = (
-    *("path", "file_path", "filePath", "file", "filename", "paths", "files", "source", "destination"),
-    *("relative_path", "notebook_path", "uri"),
-)
-
-
-def mcp_writes(tool_name: str, given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that an MCP tool probably writes, by its name and its fields."""
-    name = tool_name.rpartition("__")[2].lower()
-    if not tool_name.startswith(("mcp__", "mcp_")) or not any(word in name for word in MCP_WRITE_WORDS):
-        return ()
-    found: list[str] = []
-    for field in MCP_PATH_FIELDS:
-        value = given.get(field)
-        texts = value if isinstance(value, list) else [value]
-        found += [text.removeprefix("file://") for text in texts if isinstance(text, str) and text]
-    return tuple(found)
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in the input of a tool."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, Mapping):
+            left += each.values()
+        elif isinstance(each, list):
+            left += each
 
 
 def claude_output(event: Event, answer: Answer) -> ToolOutput:

@@ -195,7 +195,7 @@ class HookHandler:
                 unread = received.messages
             else:
                 ended = connection.call(end)
-            self._release_done(connection, ended, look=self.event.command is not None or self.event.failed)
+            self._release_done(connection, ended, look=self.event.writes_anything or self.event.failed)
         text, ids = messages.inbox(unread)
         self._reply(Answer(note="\n".join(each for each in (*said, text) if each)))
         if ids and first is not None:
@@ -331,17 +331,13 @@ class HookHandler:
             wrote=() if self.event.failed else written,
             watched=self.settings.watched,
             restore=self.settings.restore,
-            text=self.event.command or "",
+            text=self.event.text,
             cwd=self.event.cwd,
         )
 
     def _runs_in(self, target: Target, home: StoreLocation | None) -> bool:
-        """Whether the call is a shell command that starts in this worktree."""
-        return (
-            self.event.command is not None
-            and target.location is home
-            and target.worktree == worktree_of(home)
-        )
+        """Whether the call may write any file, and starts in this worktree."""
+        return self.event.writes_anything and target.location is home and target.worktree == worktree_of(home)
 
     def _restore_templates(self, home: StoreLocation | None) -> None:
         """Give worktrees that were made without git's hooks the settings of their agents."""

@@ -38,8 +38,8 @@ GRACE_S = 1.0
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 EXIT_REFUSED = 2
 BEFORE = ("PreToolUse", "BeforeTool")
-READ_ONLY_TOOLS = frozenset(
-    (
+READERS = {
+    "claude": (
         *(
             "Read",
             "Grep",
@@ -52,12 +52,27 @@ READ_ONLY_TOOLS = frozenset(
             "Agent",
             "Task",
         ),
-        *("spawn_agent", "wait_agent", "update_plan", "view_image", "multi_agent_v1wait_agent"),
+        *("AskUserQuestion", "BashOutput", "TaskOutput", "KillShell", "KillBash", "TaskStop", "TaskCreate"),
+        *("TaskGet", "TaskList", "TaskUpdate", "EnterPlanMode", "ExitPlanMode", "ToolSearch", "LSP"),
+        *("ListMcpResourcesTool", "ReadMcpResourceTool", "ListAgents", "SendMessage", "SendUserMessage"),
+        *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "PushNotification", "StructuredOutput"),
+    ),
+    "codex": (
+        *("spawn_agent", "wait_agent", "close_agent", "resume_agent", "send_input", "send_message"),
+        *("list_agents", "followup_task", "multi_agent_v1wait_agent", "update_plan", "view_image"),
+        *("web_search", "tool_search", "request_user_input", "get_context_remaining", "list_mcp_resources"),
+        *("list_mcp_resource_templates", "read_mcp_resource"),
+    ),
+    "gemini": (
         *("read_file", "read_many_files", "list_directory", "glob", "grep_search", "search_file_content"),
-        *("google_web_search", "web_fetch", "invoke_agent", "complete_task"),
-    )
-)
-"""Tools that change no file, so the hook allows them at once."""
+        *("google_web_search", "web_fetch", "invoke_agent", "complete_task", "ask_user", "write_todos"),
+        *("enter_plan_mode", "exit_plan_mode", "get_internal_docs", "activate_skill", "update_topic"),
+        *("list_mcp_resources", "read_mcp_resource"),
+    ),
+}
+"""The tools of each agent that change no file of a worktree; sub-agents have their own calls."""
+READ_ONLY_TOOLS = frozenset(name for names in READERS.values() for name in names)
+"""Calls of these are allowed at once. Every other tool is checked by its effects."""
 
 
 class JsonOptions:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import coord
 from coord.core.errors import Invalid
 from coord.integrations.deadline import deadline_s
+from coord.integrations.hooks.main import READERS
 from coord.integrations.setup.text.json_edit import Node, add_member, read_json, remove_member
 
 OUR_COMMANDS = ("coord/integrations/hooks/main.py", "coord hook ")
@@ -40,7 +41,7 @@ class Tool(NamedTuple):
     before: str
     """The event that can refuse a call."""
     writers: str
-    """A pattern of its tools that may write; `before` gets no other calls."""
+    """A pattern of its tools that may write, known or not; `before` gets no other calls."""
     end: str = "SessionEnd"
     unit: int = 1
     """Its units of time per second."""
@@ -81,7 +82,7 @@ CLAUDE = Tool(
         *("Stop", "SubagentStart", "SubagentStop", "ConfigChange"),
     ),
     before="PreToolUse",
-    writers="^(Write|Edit|MultiEdit|NotebookEdit|Bash|PowerShell|Monitor|mcp__.*)$",
+    writers=f"^(?!({'|'.join(READERS['claude'])})$)",
 )
 CODEX = Tool(
     "codex",
@@ -97,7 +98,7 @@ CODEX = Tool(
         *("Stop", "SubagentStart", "SubagentStop"),
     ),
     before="PreToolUse",
-    writers="^(apply_patch|Bash|mcp__.*)$",
+    writers=".*",  # its patterns have no negation
 )
 GEMINI = Tool(
     "gemini",
@@ -110,7 +111,7 @@ GEMINI = Tool(
     home_variable="",
     events=("SessionStart", "SessionEnd", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent"),
     before="BeforeTool",
-    writers="^(write_file|replace|edit|run_shell_command|mcp_.*)$",
+    writers=f"^(?!({'|'.join(READERS['gemini'])})$)",
     unit=1000,
 )
 TOOLS = (CLAUDE, CODEX, GEMINI)

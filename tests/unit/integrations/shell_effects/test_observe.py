@@ -3,6 +3,7 @@
 import os
 import subprocess
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -10,6 +11,7 @@ from coord.core.messages.commands import MessageInfo
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage import swap
 from coord.integrations.git.salvage.salvage import list_salvages
+from coord.integrations.hooks.tools import claude, codex, gemini
 from coord.integrations.shell_effects.restore import restore_content
 from tests.support.consent import write_configuration
 from tests.support.git_folders import PLAIN, added_worktree, git, made_repository
@@ -293,6 +295,46 @@ def test_what_the_call_contains_is_evidence(harness: EffectsHarness) -> None:
     ):
         assert "coord restored the file" in harness.run(line), line
         assert harness.text() == "person\n"
+
+
+UNKNOWN = (
+    (claude, "PreToolUse", "PostToolUse", "mcp__idea__run_configuration"),
+    (claude, "PreToolUse", "PostToolUseFailure", "REPL"),
+    (codex, "PreToolUse", "PostToolUse", "js_repl"),
+    (gemini, "BeforeTool", "AfterTool", "mcp_idea_run_configuration"),
+    (gemini, "BeforeTool", "AfterTool", "save_memory"),
+)
+
+
+@pytest.mark.parametrize(("form", "before", "after", "tool"), UNKNOWN)
+def test_unknown_tools_are_checked_by_their_effects(
+    harness: EffectsHarness, form: ModuleType, before: str, after: str, tool: str
+) -> None:
+    """Field names are a help, not the wall: a tool that names no file is caught by what it wrote."""
+    harness.write(APP, "ada", "ada\n")
+    payload = {
+        "session_id": "bob",
+        "cwd": str(harness.root),
+        "hook_event_name": before,
+        "tool_name": tool,
+        "tool_input": {"what": "ever"},
+        "tool_use_id": "call-x",
+    }
+    assert harness.answer(form.parse(payload), payload).deny == ""
+    (harness.root / APP).write_text("bob\n")
+    (harness.root / "free.txt").write_text("bob\n")
+    answer = harness.answer(form.parse({**payload, "hook_event_name": after}), payload)
+    assert "coord restored the file" in answer.note
+    assert harness.text() == "ada\n"
+    assert harness.held()["file:free.txt"] == "bob"
+
+
+def test_a_tool_that_reads_is_not_looked_at(harness: EffectsHarness) -> None:
+    """Its end is a heartbeat and nothing more."""
+    call = {"session": "bob", "tool_name": "Read", "tool_input": {"file_path": APP}, "tool_use_id": "r"}
+    assert harness.before(call).deny == ""
+    assert harness.after(call).note == ""
+    assert not (harness.root / ".git/coord/effects").exists()
 
 
 def test_one_shell_after_another_is_blamed_alone(harness: EffectsHarness) -> None:

@@ -33,6 +33,7 @@ EDITORS = {
     "NotebookEdit": "notebook_path",
 }
 SHELLS = ("Bash", "PowerShell", "Monitor")
+KNOWN = frozenset((*EDITORS, *SHELLS))
 SETTINGS_FILES = ("settings.json", "settings.local.json")
 
 output_of = claude_output
@@ -40,7 +41,7 @@ output_of = claude_output
 
 def parse(payload: Mapping[str, Any]) -> Event:
     """Return the event in a payload of Claude Code."""
-    event, given = base_event("claude", KINDS, payload), fields_in(payload, "tool_input")
+    event, given = base_event("claude", KINDS, payload, KNOWN), fields_in(payload, "tool_input")
     path = text_in(given, EDITORS[event.tool_name]) if event.tool_name in EDITORS else ""
     return event._replace(
         writes=(path,) if path else event.writes,

@@ -33,7 +33,7 @@ output_of = claude_output
 
 def parse(payload: Mapping[str, Any]) -> Event:
     """Return the event in a payload of Codex; a patch is the tool's input or part of a command line."""
-    event, given = base_event("codex", KINDS, payload), fields_in(payload, "tool_input")
+    event, given = base_event("codex", KINDS, payload, (SHELL, PATCH)), fields_in(payload, "tool_input")
     line = text_in(given, "command")
     return event._replace(
         writes=patched_files(line) if event.tool_name in (SHELL, PATCH) else event.writes,

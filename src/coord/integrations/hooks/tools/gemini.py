@@ -33,7 +33,7 @@ def parse(payload: Mapping[str, Any]) -> Event:
 
     Its calls have no ids, so the id is a digest of the input, which is the same before and after the call.
     """
-    event, given = base_event("gemini", KINDS, payload), fields_in(payload, "tool_input")
+    event, given = base_event("gemini", KINDS, payload, (*EDITORS, SHELL)), fields_in(payload, "tool_input")
     path = text_in(given, "file_path") if event.tool_name in EDITORS else ""
     folder = text_in(given, "dir_path") or text_in(given, "directory")
     inside = folder and event.tool_name == SHELL and not folder.startswith("/")

@@ -297,5 +297,7 @@ def test_hooks_are_set_for_all_that_the_client_knows() -> None:
         assert set(tool.events) == set(form.KINDS)
         writers = [*getattr(form, "EDITORS", ()), *getattr(form, "SHELLS", ())]
         writers += [getattr(form, name) for name in ("SHELL", "PATCH") if hasattr(form, name)]
-        assert all(re.search(tool.writers, name) for name in (*writers, "mcp__files__write_file"))
-        assert not re.search(tool.writers, "Read")
+        unknown = ("mcp__files__write_file", "mcp_idea_reformat_file", "ReadAndWrite", "NextYearsTool")
+        assert all(re.search(tool.writers, name) for name in (*writers, *unknown))
+        readers = [name for name in hook_main.READERS[tool.name] if re.search(tool.writers, name)]
+        assert readers == ([] if tool.name != "codex" else list(hook_main.READERS["codex"]))
