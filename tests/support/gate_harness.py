@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from coord.integrations.git.gate import main as gate_main
 from coord.integrations.git.gate.stubs import LOCAL_HOOKS, stub_text
+from coord.integrations.git.gate.upstream import note_trusted
 from coord.sdk.client.client import Client, connect
 from tests.support.git_folders import PLAIN
 
@@ -127,13 +128,25 @@ class GateHarness:
         return self.plain("log", "-1", "--format=%B", ref)
 
 
+def gate_program(folder: Path) -> str:
+    """Write a program that runs the gate of the package under test, which `-I` would not find."""
+    program = folder / "coord-gate.py"
+    package = str(Path(CLIENT).parents[4])
+    program.write_text(
+        f"import runpy, sys\nsys.path.insert(0, {package!r})\n"
+        f"runpy.run_path({CLIENT!r}, run_name='__main__')\n"
+    )
+    return str(program)
+
+
 def put_stubs(
-    folder: Path, hooks: Sequence[str] = LOCAL_HOOKS, *, python: str = sys.executable, client: str = CLIENT
+    folder: Path, hooks: Sequence[str] = LOCAL_HOOKS, *, python: str = sys.executable, client: str = ""
 ) -> None:
     """Write stubs into a folder of hooks."""
     folder.mkdir(exist_ok=True)
+    client = client or gate_program(folder)
     for hook in hooks:
-        (folder / hook).write_text(stub_text(hook, python, client))
+        (folder / hook).write_text(stub_text(hook, python, client, tenant="local"))
         (folder / hook).chmod(0o755)
 
 
@@ -150,4 +163,6 @@ def made_gated(folder: Path, *, commits: bool = True) -> GateHarness:
     put_stubs(gated.folder / ".git/hooks")
     with gated.client("ann") as client:
         client.locks()  # opening it pins it
+        assert client.location.repository is not None
+        note_trusted(client.location.repository)
     return gated

@@ -3,6 +3,7 @@
 from tests.mutation.catalogue import (
     cli,
     engine,
+    gates,
     git,
     hooks,
     host,
@@ -20,6 +21,7 @@ from tests.mutation.catalogue import (
 MUTANTS = [
     *cli.MUTANTS,
     *engine.MUTANTS,
+    *gates.MUTANTS,
     *git.MUTANTS,
     *hooks.MUTANTS,
     *host.MUTANTS,

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from coord.core.errors import CoordError
 from coord.host.repository import Repository
+from coord.integrations.git.gate.accepted import protected_branches
 from coord.integrations.git.gate.hidden_guides import hidden_guides, hidden_text
+from coord.integrations.git.gate.stubs import PROTECTED
 from coord.integrations.git.run import Git
 from coord.integrations.setup.changes import Plan
 from coord.integrations.setup.ephemeral import warning
@@ -41,6 +43,7 @@ def examine_hooks(repository: Repository, environ: Mapping[str, str]) -> list[Fi
             return _check_missing(repository, environ)
         plans = plan_repair(repository, environ)
         found = [_check_files(plans), *_check_problems(plans), _check_gate(repository, environ, journal)]
+        found += _check_branches(repository, journal)
         root = repository.root
         if root is not None and (hidden := hidden_guides(repository)):
             message, _, hint = hidden_text(hidden).partition("; run ")
@@ -143,6 +146,23 @@ def _check_gate(repository: Repository, environ: Mapping[str, str], journal: Jou
         wrong or "git runs the gates, and they answer",
         "coord doctor" if wrong else "",
     )
+
+
+def _check_branches(repository: Repository, journal: Journal) -> list[Finding]:
+    """Look for protected branches that were moved without a gate."""
+    git = Git(repository.root or repository.commondir)
+    branches = protected_branches(git, repository.commondir, journal.protected or PROTECTED)
+    return [
+        Finding(
+            "branches",
+            WARN,
+            f"{each.ref.removeprefix('refs/heads/')} was moved to {each.tip[:10]} without its gate",
+            f"check it now: git update-ref {each.ref} {each.tip}"
+            f" (to move it back: git update-ref {each.ref} {each.accepted[-1]})",
+        )
+        for each in branches
+        if each.bypassed
+    ]
 
 
 def _hooks_in(tool: Tool, root: str, environ: Mapping[str, str]) -> list[dict[str, object]]:

@@ -15,8 +15,9 @@ from functools import cached_property
 from shlex import quote
 
 from coord.core.errors import Invalid, Unavailable
+from coord.host.caller import TENANT
 from coord.host.repository import Repository
-from coord.integrations.git.gate.stubs import LOCAL_HOOKS, SHARED_HOOK, stub_text
+from coord.integrations.git.gate.stubs import LOCAL_HOOKS, SHARED_HOOKS, stub_text
 from coord.integrations.git.run import Git
 from coord.integrations.git.worktree import templates
 from coord.integrations.setup.changes import FORMER_SUFFIX, SIGNATURE, Planner
@@ -100,16 +101,21 @@ class GitSetup:
     def plan_gate(self, planner: Planner, protected: Sequence[str], tenant: str) -> None:
         """Plan the gate of a shared repository, if it has protected branches."""
         if protected:
-            stub = stub_text(SHARED_HOOK, sys.executable, program(GATE), protected, tenant=tenant)
-            self._install_stubs(planner, f"{self._repository.commondir}/hooks", {SHARED_HOOK: stub})
+            stubs = {
+                hook: stub_text(hook, sys.executable, program(GATE), protected, tenant=tenant, shared=True)
+                for hook in SHARED_HOOKS
+            }
+            self._install_stubs(planner, f"{self._repository.commondir}/hooks", stubs)
         else:
             planner.notes.append(
                 "a bare repository gets its gate by coord gate, run in a repository with locks"
             )
 
-    def plan_hooks(self, planner: Planner, *, version: tuple[int, ...] | None = None) -> None:
+    def plan_hooks(
+        self, planner: Planner, tenant: str = TENANT, *, version: tuple[int, ...] | None = None
+    ) -> None:
         """Plan the stubs, and the configuration that makes git run them."""
-        stubs = {hook: self._stub(hook) for hook in LOCAL_HOOKS}
+        stubs = {hook: stub_text(hook, sys.executable, program(GATE), tenant=tenant) for hook in LOCAL_HOOKS}
         stubs[POST_CHECKOUT] = NEW_WORKTREE.replace("@FROM@", quote(self.templates))
         if (version or self.version()) >= CONFIG_HOOKS_SINCE:
             self._configure_hooks(planner, stubs)
@@ -169,9 +175,6 @@ class GitSetup:
                 ),
             )
         return self._edit_config(content, "--remove-section", FORMER_PATH.partition(".")[0])
-
-    def _stub(self, hook: str) -> str:
-        return stub_text(hook, sys.executable, program(GATE))
 
     def _install_stubs(self, planner: Planner, folder: str, stubs: dict[str, str]) -> None:
         """Plan stubs in git's hook folder, and rename existing hooks."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from coord.host.caller import TENANT
 from coord.host.repository import Repository
 from coord.integrations.setup.agent_files import AgentFiles, plan_block, plan_templates, plan_tool_hooks
 from coord.integrations.setup.changes import Plan, Planner
@@ -52,7 +53,8 @@ def plan_repository(
         tenant = tenant or planner.previous.tenant
         git.plan_gate(planner, protected, tenant)
         return planner.finish(protected=protected, tenant=tenant)
-    git.plan_hooks(planner)
+    tenant = tenant or planner.previous.tenant or TENANT
+    git.plan_hooks(planner, tenant)
     if not by_user:
         for root in git.worktrees:
             AgentFiles(planner, git, root, environ).plan(tools, shared=shared)
@@ -60,7 +62,8 @@ def plan_repository(
         if not shared:
             git.plan_exclude(planner, plan_templates(planner, git, tools))
     scope = USER if by_user else SHARED if shared else LOCAL
-    return planner.finish(scope, [tool.name for tool in tools], ephemeral=ephemeral_folder(environ))
+    names = [tool.name for tool in tools]
+    return planner.finish(scope, names, tenant=tenant, ephemeral=ephemeral_folder(environ))
 
 
 def plan_user(environ: Mapping[str, str], tools: Sequence[Tool]) -> Plan:

@@ -40,7 +40,7 @@ class Journal(msgspec.Struct, frozen=True):
     protected: tuple[str, ...] = ()
     """The branches that the gate of a shared bare repository protects."""
     tenant: str = ""
-    """The tenant whose locks that gate checks."""
+    """The tenant whose locks the gates check."""
     schema: int = SCHEMA
     unfinished: str = ""
     """The command that is writing files, or was killed while it did: `init` or `uninstall`."""

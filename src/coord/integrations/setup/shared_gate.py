@@ -14,7 +14,9 @@ from coord.core.ids import short_repr
 from coord.host.caller import TENANT
 from coord.host.repository import find_repository
 from coord.host.store_location import StoreLocation, write_pin
+from coord.integrations.git.gate.accepted import note_branches
 from coord.integrations.git.gate.stubs import PROTECTED, SHARED_HOOK
+from coord.integrations.git.run import Git
 from coord.integrations.setup.changes import FORMER_SUFFIX
 from coord.integrations.setup.installer import journal_folder, plan_repository
 from coord.integrations.setup.journal import read_journal
@@ -55,6 +57,7 @@ def install_gate(
         plan.apply(by=by)
     except OSError as error:
         raise Unavailable(f"{folder}: {error.strerror}", hint="check its owner and permissions") from error
+    note_branches(Git(target.commondir), target.commondir, tuple(protected))
     hook = f"{target.commondir}/hooks/{SHARED_HOOK}"
     former = f"{hook}{FORMER_SUFFIX}"
     return SharedGate(target.commondir, hook, former if os.path.lexists(former) else "")

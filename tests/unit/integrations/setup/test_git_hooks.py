@@ -154,7 +154,10 @@ def test_a_bare_repository(tmp_path: Path, home: Path) -> None:
     install_gate(initialise(locks, {"HOME": str(home)}), str(bare), ["release/*"])
     assert sorted(set(snapshot(bare)) - set(before)) == [
         str(bare / name)
-        for name in ("coord", "coord.id", "coord/coord.id", "coord/setup.json", "hooks/pre-receive")
+        for name in (
+            *("coord", "coord.id", "coord/coord.id", "coord/setup.json"),
+            *("hooks/pre-receive", "hooks/reference-transaction"),
+        )
     ]
     (bare / "hooks/pre-receive").unlink()
     assert [finding.state for finding in examine_hooks(found(bare), {})] == ["bad", "ok"]

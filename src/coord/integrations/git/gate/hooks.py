@@ -4,6 +4,7 @@ import fnmatch
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -13,15 +14,28 @@ from coord.core.identity import Caller
 from coord.core.sessions.commands import FindSession
 from coord.host.caller import find_caller, find_tenant, shows_agent
 from coord.host.store_location import find_location
+from coord.integrations.git.gate.accepted import ProtectedBranch, accept, protected_branches
 from coord.integrations.git.gate.check import Finding, anonymous, check_commits
 from coord.integrations.git.gate.commits import new_commits, staged, tips
+from coord.integrations.git.gate.environment import commondir_of_stub, gate_git
 from coord.integrations.git.gate.hidden_guides import hidden_guides, hidden_text
 from coord.integrations.git.gate.sign import sign_message
-from coord.integrations.git.gate.stubs import PROTECTED, PROTECTED_VARIABLE
+from coord.integrations.git.gate.stubs import (
+    GIT_VARIABLE,
+    PROTECTED,
+    PROTECTED_VARIABLE,
+    SHARED_VARIABLE,
+    STUB_VARIABLE,
+    TENANT_VARIABLE,
+)
+from coord.integrations.git.gate.upstream import upstream_tips
 from coord.integrations.git.run import Git
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.open import open_location, open_timeout_s
 
+REPLACE = "refs/replace/"
+DELETING = "coord/deleting"
+"""Where the stub notes the branch that git is about to delete."""
 FINDINGS_MAX = 10
 """How many problems are printed."""
 
@@ -33,8 +47,16 @@ class Gate(NamedTuple):
     connection: Connection
     caller: Caller
     person: bool
+    shared: bool
     protected: tuple[str, ...]
     arguments: list[str]
+
+    @property
+    def commondir(self) -> str:
+        """The git directory whose branches and hooks these are."""
+        repository = self.connection.location.repository
+        assert repository is not None, "run_hook found it"
+        return repository.commondir
 
 
 def run_hook(hook: str, arguments: list[str]) -> int:
@@ -50,23 +72,49 @@ def run_hook(hook: str, arguments: list[str]) -> int:
         raise Corrupt(
             "coord.id is missing, so the gate cannot find its store", hint="run coord init to restore it"
         )
+    _check_repository(location.repository.commondir)
     caller = find_caller(
         os.environ, cwd=os.getcwd(), repository=location.repository, project=location.project
     )
     timeout = open_timeout_s(os.environ)
+    shared = bool(os.environ.get(SHARED_VARIABLE))
+    tenant = _tenant(shared=shared)
     database, location = open_location(location, timeout)
-    tenant = find_tenant(os.environ)
     with Connection(
         database, location, caller, tenant=tenant, cwd=folder, environ=os.environ, timeout=timeout
     ) as connection:
         person = False
-        if hook == "pre-receive":
+        if shared:
             caller = anonymous(caller)
         else:
             caller, person = _who(connection, caller)
         protected = tuple(os.environ.get(PROTECTED_VARIABLE, " ".join(PROTECTED)).split())
-        gate = Gate(Git(os.getcwd(), in_hook=True), connection, caller, person, protected, arguments)
-        return check(gate)
+        git = gate_git(folder, connection.location.repository)
+        return check(Gate(git, connection, caller, person, shared, protected, arguments))
+
+
+def _check_repository(commondir: str) -> None:
+    """Raise if git works on another repository than the one whose hook this is.
+
+    Variables such as GIT_COMMON_DIR could otherwise choose by whose locks a gate checks.
+    """
+    stub = os.environ.get(STUB_VARIABLE, "")
+    if stub and commondir_of_stub(stub) != commondir:
+        raise Invalid(
+            f"git works on {commondir}, but its hook belongs to {commondir_of_stub(stub)}",
+            hint="unset GIT_DIR, GIT_COMMON_DIR and core.hooksPath",
+        )
+
+
+def _tenant(*, shared: bool) -> str:
+    """Return the tenant that the stub names; the environment of a local caller has to agree."""
+    ours, theirs = os.environ.get(TENANT_VARIABLE, ""), find_tenant(os.environ)
+    if ours and ours != theirs and not shared:
+        raise Invalid(
+            f"COORD_TENANT says {theirs}, but the gates of this repository check tenant {ours}",
+            hint=f"unset COORD_TENANT, or move the gates: coord init --yes --tenant {theirs}",
+        )
+    return ours or theirs
 
 
 def _who(connection: Connection, caller: Caller) -> tuple[Caller, bool]:
@@ -113,13 +161,46 @@ def _prepare_commit_msg(gate: Gate) -> int:
 
 
 def _reference_transaction(gate: Gate) -> int:
+    """Check whatever moves a protected branch, or what it shows."""
     if gate.arguments[:1] != ["prepared"]:
         return 0
+    branches = protected_branches(gate.git, gate.commondir, gate.protected)
+    moves: list[tuple[ProtectedBranch, str]] = []
     findings: dict[Finding, None] = {}
+    renamed = _Renamed("", "")
     for _, new, ref in _stdin_words(3):
-        if _is_protected(gate, ref) and new.strip("0"):
-            findings.update(dict.fromkeys(_check_new(gate, new, _accepted(gate))))
-    return _report(gate, list(findings))
+        if ref.startswith(REPLACE) and new.strip("0") and not gate.shared:
+            findings[_replaces(ref)] = None
+        for branch in _moved(gate, branches, ref):
+            renamed = renamed if new.strip("0") else _renamed_to(gate, branch)
+            if new.strip("0") or renamed.tip:
+                findings.update(dict.fromkeys(_check_move(gate, branches, branch, renamed.tip or new)))
+                moves.append((branch, renamed.tip or new))
+            elif not gate.person and not _prunes(gate, branch):
+                findings[_deletes(branch)] = None
+    code = _decide(gate, list(findings), moves)
+    if code and renamed.tip:  # git has deleted it already, and would stop without it
+        gate.git.run("update-ref", renamed.ref, renamed.tip, "0" * len(renamed.tip))
+    return code
+
+
+class _Renamed(NamedTuple):
+    """The branch that git is renaming to a protected one."""
+
+    ref: str
+    tip: str
+
+
+def _renamed_to(gate: Gate, branch: ProtectedBranch) -> _Renamed:
+    """Return the branch that the same git has just deleted; empty if it only deletes the protected one."""
+    try:
+        with open(f"{gate.commondir}/{DELETING}", encoding="utf-8", errors="surrogateescape") as file:
+            process, old, _, ref = file.read(8192).split()
+    except (OSError, ValueError):
+        return _Renamed("", "")
+    same = process == os.environ.get(GIT_VARIABLE) and ref != branch.ref and old.strip("0")
+    gone = same and gate.git.run("rev-parse", "--quiet", "--verify", ref).code
+    return _Renamed(ref, old) if gone else _Renamed("", "")
 
 
 def _pre_push(gate: Gate) -> int:
@@ -128,39 +209,97 @@ def _pre_push(gate: Gate) -> int:
     for _, new, ref, old in _stdin_words(4):
         if not new.strip("0"):
             continue
-        of_remote = [f"refs/remotes/{remote}/{branch}" for branch in gate.protected]
-        known = (
-            tips(gate.git, *of_remote)
-            if _is_protected(gate, ref)
-            else tips(gate.git, f"refs/remotes/{remote}/")
-        )
         if old.strip("0") and gate.git.run("cat-file", "-e", f"{old}^{{commit}}").code == 0:
-            known.append(old)
+            known = [old]
+        else:
+            branches = protected_branches(gate.git, gate.commondir, gate.protected)
+            known = [tip for branch in branches for tip in branch.known]
+        if not _is_protected(gate, ref):
+            known += tips(gate.git, f"refs/remotes/{remote}/")
         findings.update(dict.fromkeys(_check_new(gate, new, known)))
     return _report(gate, list(findings))
 
 
 def _pre_receive(gate: Gate) -> int:
+    """Check pushed branches; all other refs can wait until a branch gets their commits."""
+    branches = protected_branches(gate.git, gate.commondir, gate.protected)
+    moves: list[tuple[ProtectedBranch, str]] = []
     findings: dict[Finding, None] = {}
     for _, new, ref in _stdin_words(3):
-        if new.strip("0") and ref.startswith("refs/heads/"):
-            known = _accepted(gate) if _is_protected(gate, ref) else tips(gate.git, "refs/")
-            findings.update(dict.fromkeys(_check_new(gate, new, known)))
-    return _report(gate, list(findings))
+        if not new.strip("0"):
+            continue
+        moved = _moved(gate, branches, ref)
+        for branch in moved:
+            findings.update(dict.fromkeys(_check_move(gate, branches, branch, new)))
+            moves.append((branch, new))
+        if not moved and ref.startswith("refs/heads/"):
+            findings.update(dict.fromkeys(_check_new(gate, new, tips(gate.git, "refs/heads/"))))
+    return _decide(gate, list(findings), moves)
+
+
+def _moved(gate: Gate, branches: Sequence[ProtectedBranch], ref: str) -> list[ProtectedBranch]:
+    """Return the protected branches that move with a ref: itself, and symbolic refs that lead to it."""
+    found = [branch for branch in branches if ref in (branch.ref, branch.target)]
+    return found or ([ProtectedBranch(ref, "", ())] if _is_protected(gate, ref) else [])
+
+
+def _check_move(
+    gate: Gate, branches: Sequence[ProtectedBranch], branch: ProtectedBranch, new: str
+) -> list[Finding]:
+    """Return the problems of commits that no protected branch has yet, here or at the origin."""
+    known = [tip for each in branches for tip in each.known]
+    findings = _check_new(gate, new, known)
+    if findings and not gate.shared:
+        beyond = upstream_tips(gate.commondir, gate.protected)
+        findings = _check_new(gate, new, [*known, *beyond]) if beyond else findings
+    if findings and branch.bypassed:
+        findings.append(
+            Finding(
+                f"{branch.ref.removeprefix('refs/heads/')} was moved to {branch.tip[:10]} without its gate",
+                f"move it back: git update-ref {branch.ref} {branch.accepted[-1]}",
+            )
+        )
+    return findings
 
 
 def _check_new(gate: Gate, new: str, known: Sequence[str]) -> list[Finding]:
     return check_commits(gate.connection, gate.caller, new_commits(gate.git, new, known))
 
 
-def _accepted(gate: Gate) -> list[str]:
-    """Return the tips of protected branches, here and at remotes: their commits were checked before."""
-    here = [f"refs/heads/{branch}" for branch in gate.protected]
-    return tips(gate.git, *here, *(f"refs/remotes/*/{branch}" for branch in gate.protected))
+def _prunes(gate: Gate, branch: ProtectedBranch) -> bool:
+    """Whether git only removes the file of a ref that it has packed (`git pack-refs`, `git gc`)."""
+    if os.path.exists(f"{gate.commondir}/packed-refs.lock"):  # git packs the deletion too
+        return False
+    with suppress(OSError), open(f"{gate.commondir}/packed-refs", encoding="utf-8", errors="replace") as file:
+        return f"{branch.tip} {branch.ref}\n" in file
+    return False
+
+
+def _deletes(branch: ProtectedBranch) -> Finding:
+    name = branch.ref.removeprefix("refs/heads/")
+    return Finding(
+        f"{name} is protected: an agent may not delete or rename it",
+        f"make another branch (git branch NAME {name}), or move it: git update-ref {branch.ref} COMMIT",
+    )
+
+
+def _replaces(ref: str) -> Finding:
+    return Finding(
+        f"git replace would show another object instead of {ref.removeprefix(REPLACE)[:10]}, in every branch",
+        "make a commit instead",
+    )
 
 
 def _is_protected(gate: Gate, ref: str) -> bool:
     return any(fnmatch.fnmatchcase(ref, f"refs/heads/{branch}") for branch in gate.protected)
+
+
+def _decide(gate: Gate, findings: list[Finding], moves: Sequence[tuple[ProtectedBranch, str]]) -> int:
+    """Report the problems, and write down what the gate lets through."""
+    code = _report(gate, findings)
+    for branch, new in moves if not code else ():
+        accept(gate.commondir, branch, new)
+    return code
 
 
 def _stdin_words(number: int) -> Iterator[list[str]]:

@@ -8,7 +8,8 @@ import gc
 import os
 import sys
 
-_STRICT = "pre-receive"
+_SHARED = "COORD_GATE_SHARED"
+"""Set by the stubs of a shared repository; the same as in stubs.py, which is not imported before an error."""
 
 
 def main(arguments: list[str]) -> int:
@@ -22,7 +23,7 @@ def main(arguments: list[str]) -> int:
 
         return run_hook(hook, rest)
     except Exception as error:  # noqa: BLE001 - after any error a person may go on, an agent may not
-        strict = hook == _STRICT or _shows_agent()
+        strict = bool(os.environ.get(_SHARED)) or _shows_agent()
         hint = getattr(error, "hint", "") or "run coord doctor to see what is wrong"
         sys.stderr.write(f"coord: the check of {hook} failed: {error}\n")
         sys.stderr.write(f"coord: {hint}\n" if strict else "coord: git continues, because you are a person\n")

@@ -49,7 +49,10 @@ def init(options: Options, args: InitArgs) -> Answer | str:
         location = initialise(os.getcwd(), os.environ, url=options.url, new_store=args.new_store)
     repository = _repository()
     tools = tools_with(journal_folder(repository), added)
-    plans = [plan_repository(repository, os.environ, tools, shared=args.shared, by_user=args.user)]
+    tenant = options.tenant or os.environ.get("COORD_TENANT", "")
+    plans = [
+        plan_repository(repository, os.environ, tools, shared=args.shared, by_user=args.user, tenant=tenant)
+    ]
     if args.user:
         plans.append(plan_user(os.environ, tools))
     if location is None:
@@ -155,6 +158,7 @@ def _agrees(plans: "list[Plan]", line: str, *, whole: bool) -> bool:
 
 
 def _carry_out(plans: "list[Plan]", fields: dict[str, object], line: str, *, agreed: bool) -> Answer:
+    from coord.integrations.git.gate.upstream import note_trusted
     from coord.integrations.setup.ephemeral import warning
 
     paths = [change.path for plan in plans for change in plan.changes]
@@ -162,6 +166,7 @@ def _carry_out(plans: "list[Plan]", fields: dict[str, object], line: str, *, agr
     if agreed:
         for plan in plans:
             plan.apply(by=_tool())
+        note_trusted(_repository(), by=_tool())
         tools = ", ".join(plans[0].journal.tools) or "none"
         line += f"; hooks for git and agents ({tools}): {count(len(paths), 'file')} changed"
     elif paths:

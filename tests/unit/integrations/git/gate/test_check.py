@@ -151,6 +151,7 @@ def test_repository_whose_pin_is_gone(tmp_path: Path) -> None:
     shop = made_gated(tmp_path / "made")
     rmtree(shop.folder / ".git/coord")
     (shop.folder / ".git/coord").mkdir()
+    (shop.folder / ".git/coord.id").unlink()
     shop.write("app.py", "x\n")
     done = shop.git("ann", "commit", "-m", "mine")
     assert done.code == 1

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from coord.host.repository import find_repository
+from coord.integrations.git.gate.upstream import note_trusted
 from tests.support.gate_harness import GateHarness
 
 
@@ -121,6 +123,9 @@ def test_what_main_has_is_not_judged_again(shop: GateHarness, tmp_path: Path) ->
     shop.plain("clone", "-q", "--bare", ".", str(tmp_path / "far.git"))
     shop.plain("remote", "add", "far", str(tmp_path / "far.git"))
     shop.plain("fetch", "-q", "far")
+    repository = find_repository(str(shop.folder))
+    assert repository is not None
+    note_trusted(repository)
     shop.plain("reset", "-q", "--hard", "HEAD~1")
     shop.ok("ann", "merge", "-q", "far/main")
     assert shop.tip("main") == shop.tip("far/main")
