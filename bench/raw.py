@@ -32,7 +32,7 @@ from bench.raw_redis import RawRedis
 from bench.workload import TENANT
 from coord.stores.contract import Commit, Entry, Record
 from coord.stores.files.log import SHARD, encode_entry
-from coord.stores.sqlite.statements import PUT_ROWS, cells_of, put_statement
+from coord.stores.sqlite.statements import ADD_ENTRY, CELLS, PUT_ROWS, cells_of, put_statement
 
 
 class Raw(Protocol):
@@ -105,7 +105,7 @@ class RawSqlite:
             connection.execute("BEGIN IMMEDIATE")
             for statement, values in puts:
                 connection.execute(statement, values)
-            connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?)", entry)
+            connection.execute(ADD_ENTRY, entry)
             connection.execute("UPDATE log SET head = ?, at = ? WHERE id = ?", head)
             connection.execute("COMMIT")
         return perf_counter() - began
@@ -113,11 +113,12 @@ class RawSqlite:
     def _rows(self, commit: Commit) -> tuple[list[tuple[str, Any]], tuple[Any, ...], tuple[Any, ...]]:
         self._offset += 1
         log, offset = self._log, self._offset
-        cells, most = cells_of(commit), 3 * PUT_ROWS
+        no_checksums = [0] * (len(commit.puts) + len(commit.deletes))
+        cells, most = cells_of(commit, offset, no_checksums), CELLS * PUT_ROWS
         parts = [cells[at : at + most] for at in range(0, len(cells), most)]
-        puts = [(put_statement(len(part) // 3), (log, offset, *part)) for part in parts]
+        puts = [(put_statement(len(part) // CELLS), (log, offset, *part)) for part in parts]
         events = msgspec.msgpack.encode(commit.events)
-        return puts, (log, offset, commit.at, commit.id, events), (offset, commit.at, log)
+        return puts, (log, offset, 0, commit.at, commit.id, events), (offset, commit.at, log)
 
     def close(self) -> None:
         self._connection.close()

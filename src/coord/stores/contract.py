@@ -46,7 +46,7 @@ import msgspec
 from coord.core.errors import Invalid, LimitReached, Unsupported
 from coord.core.ranges import By, Range
 
-FORMAT = 2
+FORMAT = 3
 """The format that stores write. A store with another format is refused when it is opened."""
 
 

@@ -8,24 +8,28 @@ from typing import Protocol
 import msgspec
 
 from coord.core.errors import Refused
+from coord.stores.checksums import Checksums, Totals, keys_total
 from coord.stores.contract import Entry, Record
 from coord.stores.migration import MIGRATED_ID, MIGRATED_URL, migrated_message
+from coord.stores.sqlite.rows import make_log_row, set_metadata
+from coord.stores.sqlite.statements import ADD_ENTRY, ADD_LOG, TOTALS
 
-# Opening an existing log also runs an INSERT, which has no effect; it must still work, to read the log.
 SEAL = """
 CREATE TRIGGER migrated_commit BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, '{message}'); END;
-CREATE TRIGGER migrated_tenant BEFORE INSERT ON log
-WHEN NOT EXISTS (SELECT 1 FROM log WHERE tenant = NEW.tenant)
-BEGIN SELECT RAISE(ABORT, '{message}'); END;
+CREATE TRIGGER migrated_tenant BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, '{message}'); END;
 """
 REOPEN = ("DROP TRIGGER IF EXISTS migrated_commit", "DROP TRIGGER IF EXISTS migrated_tenant")
 LOG = "SELECT id FROM log WHERE tenant = ?"
+BEGIN = "UPDATE log SET head = ?, at = ?, floor = ?, sums = ? WHERE id = ? AND head = 0"
 
 _events_encode = msgspec.msgpack.Encoder().encode
 
 
 class Transactions(Protocol):
     """The open database, as far as a migration needs it."""
+
+    path: str
+    store_id: str
 
     def reading(self) -> AbstractContextManager[sqlite3.Cursor]: ...
     def writing(self) -> AbstractContextManager[sqlite3.Cursor]: ...
@@ -51,7 +55,7 @@ class SqliteMigrator:
 
     def set_metadata(self, **values: str) -> None:
         with self._database.writing() as cursor:
-            _set_metadata(cursor, values)
+            set_metadata(cursor, values)
 
     def set_epoch(self, epoch: int) -> None:
         self.set_metadata(epoch=str(epoch))
@@ -62,47 +66,53 @@ class SqliteMigrator:
             _reopen(cursor)
             for statement in SEAL.format(message=message).split("END;")[:-1]:
                 cursor.execute(f"{statement} END")
-            _set_metadata(cursor, {MIGRATED_URL: url, MIGRATED_ID: store_id})
+            set_metadata(cursor, {MIGRATED_URL: url, MIGRATED_ID: store_id})
 
     def reopen(self) -> None:
         with self._database.writing() as cursor:
             _reopen(cursor)
-            _set_metadata(cursor, {MIGRATED_URL: "", MIGRATED_ID: ""})
+            set_metadata(cursor, {MIGRATED_URL: "", MIGRATED_ID: ""})
 
     def clear(self, tenant: str) -> None:
         with self._database.writing() as cursor:
+            checksums = self._checksums(tenant)
+            row = make_log_row(checksums, 0, 0, 0, Totals())
+            logs = dict(cursor.execute("SELECT tenant, id FROM log NOT INDEXED"))
+            if tenant not in logs:
+                cursor.execute(ADD_LOG, (tenant, 0, 0, 0, row.sums))
+                set_metadata(cursor, {"logs": str(len(logs) + 1)})
             cursor.execute(
-                "INSERT OR IGNORE INTO log (tenant, head, at, floor) VALUES (?, 0, 0, 0)", (tenant,)
+                "UPDATE log SET head = 0, at = 0, floor = 0, sums = ? WHERE tenant = ?", (row.sums, tenant)
             )
-            cursor.execute("UPDATE log SET head = 0, at = 0, floor = 0 WHERE tenant = ?", (tenant,))
             cursor.execute(f"DELETE FROM record WHERE log = ({LOG})", (tenant,))  # noqa: S608 - LOG is a constant
             cursor.execute(f"DELETE FROM entry WHERE log = ({LOG})", (tenant,))  # noqa: S608
 
     def add(self, tenant: str, records: Sequence[Record]) -> None:
-        rows = [(tenant, each.key, each.version, each.value, each.index_key) for each in records]
+        digest = self._checksums(tenant).digest
+        rows = [
+            (tenant, key, version, digest(key, value, index_key) + version, index_key, value)
+            for key, version, value, index_key in map(msgspec.structs.astuple, records)
+        ]
         with self._database.writing() as cursor:
-            cursor.executemany(f"INSERT INTO record VALUES (({LOG}), ?, ?, ?, ?)", rows)  # noqa: S608
+            cursor.executemany(f"INSERT INTO record VALUES (({LOG}), ?, ?, ?, ?, ?)", rows)  # noqa: S608
 
     def begin(self, tenant: str, entry: Entry) -> None:
-        values = (entry.offset, entry.at, entry.offset, tenant)
+        checksums, events = self._checksums(tenant), _events_encode(entry.events)
         with self._database.writing() as cursor:
-            cursor.execute("UPDATE log SET head = ?, at = ?, floor = ? WHERE tenant = ? AND head = 0", values)
+            (log,) = cursor.execute(LOG, (tenant,)).fetchone()
+            rows, indexed, digest, keys, *_ = cursor.execute(TOTALS, (log,)).fetchone()
+            totals = Totals(rows, int(indexed), digest, keys_total(keys))
+            row = make_log_row(checksums, entry.offset, entry.at, entry.offset, totals)
+            cursor.execute(BEGIN, (row.head, row.at, row.floor, row.sums, log))
             if not cursor.rowcount:
                 raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
-            cursor.execute(
-                f"INSERT INTO entry VALUES (({LOG}), ?, ?, ?, ?)",  # noqa: S608
-                (tenant, entry.offset, entry.at, entry.id, _events_encode(entry.events)),
-            )
+            checksum = checksums.entry_digest(entry.at, entry.id, events) + entry.offset
+            cursor.execute(ADD_ENTRY, (log, entry.offset, checksum, entry.at, entry.id, events))
+
+    def _checksums(self, tenant: str) -> Checksums:
+        return Checksums(self._database.store_id, tenant, self._database.path)
 
 
 def _reopen(cursor: sqlite3.Cursor) -> None:
     for statement in REOPEN:
         cursor.execute(statement)
-
-
-def _set_metadata(cursor: sqlite3.Cursor, values: dict[str, str]) -> None:
-    for name, value in values.items():
-        if value:
-            cursor.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-        else:
-            cursor.execute("DELETE FROM meta WHERE name = ?", (name,))

@@ -9,6 +9,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
@@ -25,9 +26,9 @@ from coord.core.errors import (
     Unknown,
 )
 from coord.core.ranges import Range
+from coord.stores.checksums import Changes, Checksums, Totals, check_totals, damaged, keys_total
 from coord.stores.contract import (
     FORMAT,
-    NO_READ_POINT,
     Commit,
     Entry,
     Head,
@@ -47,15 +48,32 @@ from coord.stores.local.fair_lock import fair_lock
 from coord.stores.local.folders import make_private_folder
 from coord.stores.local.wakeup import Wakeup
 from coord.stores.migration import unavailable_error
+from coord.stores.server.clock import uptime_ms
+from coord.stores.sqlite.rows import (
+    NO_LOG_ROW,
+    LogRow,
+    check_metadata,
+    make_log_row,
+    read_log_row,
+    sealed_metadata,
+    set_metadata,
+)
 from coord.stores.sqlite.statements import (
+    ADD_ENTRY,
     ADD_LOG,
     ADVANCE,
-    FIND_VERSIONS,
+    CELLS,
+    DEAD,
+    DEAD_TOTALS,
+    FIND,
+    INDEXED,
     LOAD,
-    LOG,
+    LOGS,
     PUT_ROWS,
     SCHEMA,
+    SEE,
     TAIL,
+    TOTALS,
     cells_of,
     json_list,
     put_statement,
@@ -68,11 +86,23 @@ if TYPE_CHECKING:
 BUSY_TRIES = 40
 BUSY_BACKOFF_S = 0.1
 CHECKPOINT_PAGES = 4000
+VERIFY_EVERY_S = 60
+"""How often a process that stays checks again that no record has vanished."""
+VERIFY_ROWS = 10_000
+"""Up to this number of rows every opening checks that (6 ms); with more, one process in a minute does."""
 CACHE_KIB = 32 * 1024
+DAMAGE = (
+    "SQLITE_CORRUPT",
+    "SQLITE_NOTADB",
+    "SQLITE_MISMATCH",
+    "SQLITE_CONSTRAINT_PRIMARYKEY",
+    "SQLITE_CONSTRAINT_UNIQUE",
+    "SQLITE_CONSTRAINT_NOTNULL",
+)
+"""Errors of a damaged file. No statement breaks a constraint of a table while the file is whole."""
 APPLICATION_ID = 0x636F6F72  # "coor": identifies a file of coord
 
 _events_encode = msgspec.msgpack.Encoder().encode
-_events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 def _name(error: sqlite3.Error) -> str:
@@ -88,13 +118,13 @@ def _file_id(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def translated(error: sqlite3.Error, *, committing: bool = False) -> CoordError:
+def translated(
+    error: sqlite3.Error, path: str = "the SQLite file", *, committing: bool = False
+) -> CoordError:
     """Return the store error for a driver error."""
     name = _name(error)
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return Corrupt(
-            f"the SQLite file is damaged: {error}", hint="restore it from a copy; nothing was changed"
-        )
+    if name.startswith(DAMAGE) or str(error).startswith(("no such ", "Could not decode")):
+        return damaged(f"{path} is damaged: {error}")
     if committing and not name.startswith(("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY")):
         return Unknown(f"the commit was interrupted: {error}")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
@@ -125,30 +155,67 @@ class SqliteStore(RangeReader):
 
     def __init__(self, database: "SqliteDatabase", tenant: str) -> None:
         self._database = database
+        self._checksums = Checksums(database.store_id, tenant, f"tenant {tenant} in {database.path}")
+        self._log = database.find_log(tenant, self._checksums)
+        self._row = NO_LOG_ROW
+        self.seen = Head(0, 0)
+        self._verified_ms = 0.0
         with database.reading() as cursor:
-            row = cursor.execute(LOG, (tenant,)).fetchone()
-        if row is None:
-            with database.writing() as cursor:
-                cursor.execute(ADD_LOG, (tenant, database.base))
-                row = cursor.execute(LOG, (tenant,)).fetchone()
-        self._log: int = row[0]
-        self.seen = Head(row[1], row[2])
+            self._see(cursor)
+            if self._row.totals.rows <= VERIFY_ROWS or not database.verified_lately():
+                self._verify(cursor)
+
+    def _know(self, row: LogRow) -> LogRow:
+        """Take over the newest row of the log."""
+        if row is not self._row:
+            self._row = row
+            self.seen = Head(row.head, row.at)
+        return row
 
     def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
         wanted = sorted(keys)  # in the order of the file, so that neighbours are read from the same page
-        with self._database.reading(in_one_statement=not ranges) as cursor:
+        checksums = self._checksums
+        checksums.limit_memory()
+        verify = uptime_ms() - self._verified_ms >= VERIFY_EVERY_S * 1000
+        with self._database.reading(in_one_statement=not (ranges or verify)) as cursor:
             self._database.execute_when_free(LOAD, (self._log, json_list(wanted)))
-            found = {row[0]: row for row in cursor}
-            _, head, at, floor = found.pop(None)
-            self.seen = Head(head, at)
+            rows = cursor.fetchall()
+            if not rows or rows[0][0] is not None:
+                raise damaged(f"log {self._log} is missing in {self._database.path}")
+            row = self._know(read_log_row(checksums, self._row, *rows[0][1:]))
+            found = {each[0]: checksums.checked(*each) for each in rows[1:]}
             scanned = [
-                [Record(*row) for row in cursor.execute(*scan_statement(self._log, range_))]
+                [self._checked_place(*each) for each in cursor.execute(*scan_statement(self._log, range_))]
                 for range_ in ranges
             ]
-        records = {
-            key: Record(*row) if (row := found.get(key)) else Record(key, floor, None) for key in wanted
-        }
-        return Loaded(records, ReadPoint(head, floor), scanned)
+            if verify:
+                self._verify(cursor)
+        records = {key: found.get(key) or checksums.absent(key, row.floor) for key in wanted}
+        return Loaded(records, ReadPoint(row.head, row.floor), scanned)
+
+    def _checked_place(
+        self, key: str, version: int, checksum: int, value: bytes | None, index_key: str, place: str = ""
+    ) -> Record:
+        """Return a record of a range; `place` is its key in the index, if the index led to it."""
+        if key is None or (value is None and place):
+            raise damaged(f"the index of {self._database.path} names {place!r}, which has no record")
+        return self._checksums.checked(key, version, checksum, value, index_key)
+
+    def _verify(self, cursor: sqlite3.Cursor) -> None:
+        """Check that exactly the records that the log has counted are there, and that the index has them."""
+        self._verified_ms = uptime_ms()
+        row, where = self._row, self._database.path
+        rows, indexed, digest, keys, newest, dead = cursor.execute(TOTALS, (self._log,)).fetchone()
+        check_totals(where, row.totals, Totals(rows, int(indexed), digest, keys_total(keys)))
+        if newest is not None and newest > row.head:
+            raise damaged(f"{where} has a record of offset {newest}; its log ends at {row.head}")
+        (found,) = cursor.execute(INDEXED, (self._log,)).fetchone()
+        check_totals(where, row.totals, row.totals._replace(indexed=found))
+        if cursor.execute(DEAD, (self._log,)).fetchone() != (dead,):
+            raise damaged(f"an index of {where} does not have the {dead} tombstones of its records")
+        # The next commit writes beside the newest entry.
+        newest_entries = cursor.execute(TAIL, (self._log, row.head - 1, 2)).fetchall()
+        self._checksums.checked_page(newest_entries, row.head - 1, 2, row.head, row.floor)
 
     def commit(self, commit: Commit) -> int:
         check_commit(commit, self.limits)
@@ -157,43 +224,64 @@ class SqliteStore(RangeReader):
                 self._check(cursor, commit, self._see(cursor))
                 return self.seen.offset
         with self._database.writing() as cursor:
-            offset = self._advance(cursor, commit)
-            cells = cells_of(commit)
-            for at in range(0, len(cells), 3 * PUT_ROWS):
-                part = cells[at : at + 3 * PUT_ROWS]
-                cursor.execute(put_statement(len(part) // 3), (self._log, offset, *part))
-            cursor.execute(
-                "INSERT INTO entry VALUES (?, ?, ?, ?, ?)",
-                (self._log, offset, commit.at, commit.id, _events_encode(commit.events)),
-            )
-            self.seen = Head(offset, commit.at)  # inside: another thread may see a later offset right after
+            row, changes = self._advance(cursor, commit)
+            offset = row.head
+            cells = cells_of(commit, offset, changes.digests)
+            for at in range(0, len(cells), CELLS * PUT_ROWS):
+                part = cells[at : at + CELLS * PUT_ROWS]
+                cursor.execute(put_statement(len(part) // CELLS), (self._log, offset, *part))
+            events = _events_encode(commit.events)
+            checksum = self._checksums.entry_digest(commit.at, commit.id, events) + offset
+            cursor.execute(ADD_ENTRY, (self._log, offset, checksum, commit.at, commit.id, events))
+            self._know(row)  # inside: another thread may see a later offset right after
         self._database.wakeup.notify()
         return offset
 
-    def _advance(self, cursor: sqlite3.Cursor, commit: Commit) -> int:
+    def _advance(self, cursor: sqlite3.Cursor, commit: Commit) -> tuple[LogRow, Changes]:
         """Take the next offset if no expected version changed; at the read point none can have changed."""
-        if commit.read_point is not NO_READ_POINT:
-            head, floor, _ = commit.read_point
-            cursor.execute(ADVANCE, (commit.at, self._log, head, floor))
-            if cursor.rowcount:
-                return head + 1
-        floor = self._see(cursor)
-        self._check(cursor, commit, floor)
-        cursor.execute(ADVANCE, (commit.at, self._log, self.seen.offset, floor))
-        return self.seen.offset + 1
+        changes, row = self._checksums.changes(commit), self._row
+        if changes and commit.read_point[:2] == (row.head, row.floor):
+            written = self._write_row(cursor, commit, changes)
+            if written:
+                return written, changes
+        self._check(cursor, commit, self._see(cursor))
+        if changes is None:
+            self._remember(cursor, [*commit.puts, *commit.deletes])
+            changes = self._checksums.changes(commit)
+        written = self._write_row(cursor, commit, changes) if changes else None
+        if changes is None or written is None:
+            raise damaged(f"{self._database.path} answers two questions about one record differently")
+        return written, changes
+
+    def _write_row(self, cursor: sqlite3.Cursor, commit: Commit, changes: Changes) -> LogRow | None:
+        """Return the row of the log after a commit; None if the log is not where we saw it."""
+        head, _, floor, _, totals = self._row
+        row = make_log_row(self._checksums, head + 1, commit.at, floor, totals.plus(changes.totals))
+        cursor.execute(ADVANCE, (row.head, row.at, row.sums, self._log, head, floor))
+        return row if cursor.rowcount else None
+
+    def _remember(self, cursor: sqlite3.Cursor, keys: list[str]) -> None:
+        """Read records, so that a commit can replace them."""
+        found = {row[0]: row for row in cursor.execute(FIND, (self._log, json_list(keys)))}
+        for key in keys:
+            if key in found:
+                self._checksums.checked(*found[key])
+            else:
+                self._checksums.absent(key, self._row.floor)
 
     def _see(self, cursor: sqlite3.Cursor) -> int:
-        """Record the newest offset; return the floor."""
-        head, at, floor = cursor.execute(
-            "SELECT head, at, floor FROM log WHERE id = ?", (self._log,)
-        ).fetchone()
-        self.seen = Head(head, at)
-        return int(floor)
+        """Read the row of the log; return the floor."""
+        found = cursor.execute(SEE, (self._log,)).fetchone()
+        if found is None:
+            raise damaged(f"log {self._log} is missing in {self._database.path}")
+        return self._know(read_log_row(self._checksums, self._row, *found)).floor
 
     def _check(self, cursor: sqlite3.Cursor, commit: Commit, floor: int) -> None:
         if commit.read_point[:2] == (self.seen.offset, floor):
             return
-        found = dict(cursor.execute(FIND_VERSIONS, (self._log, json_list(list(commit.expected_versions)))))
+        wanted = json_list(list(commit.expected_versions))
+        rows = cursor.execute(FIND, (self._log, wanted)).fetchall()
+        found = {row[0]: self._checksums.checked(*row).version for row in rows}
         changed = [
             key for key, version in commit.expected_versions.items() if found.get(key, floor) != version
         ]
@@ -206,10 +294,8 @@ class SqliteStore(RangeReader):
             if after + 1 < floor:
                 raise Trimmed(floor)
             rows = cursor.execute(TAIL, (self._log, after, limit)).fetchall()
-        try:
-            return [Entry(offset, at, id_, _events_decode(events)) for offset, at, id_, events in rows]
-        except msgspec.MsgspecError as error:
-            raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
+            head = self._row.head
+        return self._checksums.checked_page(rows, after, limit, head, floor)
 
     def wait(self, after: int, timeout: float) -> bool:
         return self._database.wakeup.wait(lambda: self._head() > after, timeout)
@@ -222,10 +308,15 @@ class SqliteStore(RangeReader):
     def trim(self, before: int) -> None:
         with self._database.writing() as cursor:
             floor = max(self._see(cursor), min(before, self.seen.offset))
-            log = self._log
-            cursor.execute("UPDATE log SET floor = ? WHERE id = ?", (floor, log))
+            log, (head, at, _, _, totals) = self._log, self._row
+            rows, digest, keys = cursor.execute(DEAD_TOTALS, (log, floor)).fetchone()
+            removed = Totals(-rows, 0, -digest, -keys_total(keys))
+            row = make_log_row(self._checksums, head, at, floor, totals.plus(removed))
+            cursor.execute("UPDATE log SET floor = ?, sums = ? WHERE id = ?", (floor, row.sums, log))
             cursor.execute('DELETE FROM entry WHERE log = ? AND "offset" < ?', (log, floor))
             cursor.execute("DELETE FROM record WHERE log = ? AND value IS NULL AND version < ?", (log, floor))
+            self._know(row)
+            self._verify(cursor)  # a damaged index may have led to records that are not dead
 
     def now(self) -> int:
         return host_now_ms()
@@ -238,25 +329,25 @@ class SqliteDatabase(Database[SqliteStore]):
     """A SQLite file with all its tenants; created on first open."""
 
     def __init__(self, url: str, path: str) -> None:
-        self._path = os.path.abspath(path)
+        self.path = os.path.abspath(path)
         self._process = os.getpid()
-        self._fair_lock_path = f"{self._path}-fair.lock"
+        self._fair_lock_path = f"{self.path}-fair.lock"
         self._connection_lock = threading.RLock()
-        self._reader = _reader(self._path)
+        self._reader = _reader(self.path)
         self._connection = self._connect()
-        self._file = _file_id(self._path)
+        self._file = _file_id(self.path)
         self._cursor = self._connection.cursor()
         try:
             meta = self._prepare()
         except BaseException:
             self._close_connection()
             raise
-        self.wakeup = Wakeup(self._path)
+        self.wakeup = Wakeup(self.path)
         super().__init__(url, meta["store_id"], int(meta["epoch"]))
         self.metadata = meta
 
     def _connect(self) -> sqlite3.Connection:
-        path = self._path
+        path = self.path
         try:
             make_private_folder(os.path.dirname(path))
             if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
@@ -270,7 +361,7 @@ class SqliteDatabase(Database[SqliteStore]):
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             return sqlite3.connect(path, timeout=0.05, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
-            raise translated(error) from error
+            raise translated(error, self.path) from error
         except CoordError:
             raise  # Unavailable is an OSError too
         except OSError as error:
@@ -285,25 +376,72 @@ class SqliteDatabase(Database[SqliteStore]):
             tables = cursor.fetchone()[0]
             self.execute_when_free("PRAGMA application_id")
             if tables and cursor.fetchone()[0] != APPLICATION_ID:
-                raise Corrupt(f"{self._path} is not a database of coord", hint="use another file")
+                raise Corrupt(f"{self.path} is not a database of coord", hint="use another file")
             if self._reader is None:
                 self.execute_when_free("PRAGMA journal_mode = WAL")
             self.execute_when_free("PRAGMA synchronous = FULL")
             self.execute_when_free(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             self.execute_when_free(f"PRAGMA cache_size = -{CACHE_KIB}")
+            self.execute_when_free("PRAGMA cell_size_check = ON")
         with self.reading() if tables else self.writing() as cursor:
             if not cursor.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 for statement in SCHEMA.split(";")[:-1]:
                     cursor.execute(statement)
                 cursor.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                values = {"format": str(FORMAT), "store_id": os.urandom(16).hex(), "epoch": "0"}
-                cursor.executemany("INSERT INTO meta VALUES (?, ?)", list(values.items()))
+                values = {"format": str(FORMAT), "store_id": os.urandom(16).hex(), "epoch": "0", "logs": "0"}
+                cursor.executemany("INSERT INTO meta VALUES (?, ?)", sealed_metadata(values).items())
             meta: dict[str, str] = dict(cursor.execute("SELECT name, value FROM meta"))
-        check_format(meta["format"], self._path)
+        if "format" in meta:  # before the checksum, which another format may compute otherwise
+            check_format(meta["format"], self.path)
+        check_metadata(self.path, meta)
         return meta
+
+    def find_log(self, tenant: str, checksums: Checksums) -> int:
+        """Return the number of a tenant's log; create the log if it is missing."""
+        with self.reading() as cursor:
+            found = self._read_logs(cursor)
+        if tenant not in found:
+            with self.writing() as cursor:
+                found = self._read_logs(cursor)
+                if tenant not in found:
+                    self._check_tenants(cursor)
+                    row = make_log_row(checksums, self.base, 0, self.base, Totals())
+                    cursor.execute(ADD_LOG, (tenant, row.head, row.at, row.floor, row.sums))
+                    set_metadata(cursor, {"logs": str(len(found) + 1)})
+                    found = self._read_logs(cursor)
+        return found[tenant]
+
+    def _read_logs(self, cursor: sqlite3.Cursor) -> dict[str, int]:
+        """Return the number of each tenant's log; refuse a file in which one is missing."""
+        meta = dict(cursor.execute("SELECT name, value FROM meta"))
+        check_metadata(self.path, meta)
+        rows = cursor.execute(LOGS).fetchall()
+        if len(rows) != int(meta["logs"]):
+            raise damaged(f"{self.path} has {len(rows)} logs; it counted {meta['logs']}")
+        return {tenant: id_ for id_, tenant, *_ in rows}
 
     def _open_log(self, tenant: str) -> SqliteStore:
         return SqliteStore(self, tenant)
+
+    def _check_tenants(self, cursor: sqlite3.Cursor) -> None:
+        """Check every log before another one is created: the tenant may be there under a damaged name."""
+        for _, tenant, *row in cursor.execute(LOGS).fetchall():
+            checksums = Checksums(self.store_id, str(tenant), f"tenant {tenant} in {self.path}")
+            read_log_row(checksums, NO_LOG_ROW, *row)
+
+    def verified_lately(self) -> bool:
+        """Return whether a process checked a large file in the last minute; if not, this one is to do it."""
+        mark = f"{self.path}-verified"
+        try:
+            age_s = time.time() - os.stat(mark).st_mtime
+        except OSError:
+            age_s = -1.0
+        if 0 <= age_s < VERIFY_EVERY_S:
+            return True
+        with contextlib.suppress(OSError):  # read-only: then everybody checks
+            os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            os.utime(mark)
+        return False
 
     def fair_lock(self) -> AbstractContextManager[None]:
         return fair_lock(self._fair_lock_path)
@@ -311,7 +449,7 @@ class SqliteDatabase(Database[SqliteStore]):
     def checks(self) -> list[Check]:
         from coord.stores.sqlite.health import check_sqlite
 
-        return check_sqlite(self, self._path)
+        return check_sqlite(self, self.path)
 
     @contextlib.contextmanager
     def reading(self, *, in_one_statement: bool = False) -> Iterator[sqlite3.Cursor]:
@@ -344,15 +482,15 @@ class SqliteDatabase(Database[SqliteStore]):
                 cursor.execute("COMMIT")
             except sqlite3.Error as error:
                 self.roll_back()
-                raise translated(error, committing=True) from error
+                raise translated(error, self.path, committing=True) from error
 
     @contextlib.contextmanager
     def using(self) -> Iterator[sqlite3.Cursor]:
         if os.getpid() != self._process:
             raise Unavailable("SQLite was opened before a fork", hint="open the store again in the child")
-        if _file_id(self._path) != self._file:  # others use another file, or none, under this name
+        if _file_id(self.path) != self._file:  # others use another file, or none, under this name
             raise Corrupt(
-                f"{self._path} was removed or replaced while this process used it",
+                f"{self.path} was removed or replaced while this process used it",
                 hint="restore it, or create a new store with coord init --new-store",
             )
         with self._connection_lock:
@@ -361,9 +499,11 @@ class SqliteDatabase(Database[SqliteStore]):
                     self._reconnect()
                 yield self._cursor
             except sqlite3.Error as error:
-                raise translated(error) from error
+                raise translated(error, self.path) from error
             except UnicodeEncodeError as error:
                 raise Invalid(f"not valid Unicode: {error}") from error
+            except UnicodeDecodeError as error:
+                raise damaged(f"{self.path} is damaged: it has text that is not UTF-8") from error
 
     def _reconnect(self) -> None:
         self._connection.close()

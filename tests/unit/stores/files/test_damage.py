@@ -157,7 +157,7 @@ def test_a_lost_log_is_noticed_by_the_snapshot(path: Path) -> None:
 def test_an_entry_of_a_newer_format_is_unsupported(path: Path) -> None:
     """An entry of a newer version of coord is neither damage nor to be skipped."""
     file = entry(path, 5)
-    file.write_bytes(file.read_bytes().replace(b"coord-entry 2 ", b"coord-entry 3 "))
+    file.write_bytes(file.read_bytes().replace(b"coord-entry 3 ", b"coord-entry 4 "))
     with pytest.raises(Unsupported, match="upgrade"):
         open_and_read(path)
 
@@ -286,10 +286,10 @@ def test_a_store_without_its_format_file_is_corrupt(path: Path) -> None:
     [
         (b"", Corrupt),
         (b"{", Corrupt),
-        (b'{"format": 2}', Corrupt),
-        (b'{"format": 2, "store_id": 5, "epoch": 0}', Corrupt),
+        (b'{"format": 3}', Corrupt),
+        (b'{"format": 3, "store_id": 5, "epoch": 0}', Corrupt),
         (b'{"format": 1, "store_id": "x", "epoch": 0}', Unsupported),
-        (b'{"format": 3, "store_id": "x", "epoch": 0}', Unsupported),
+        (b'{"format": 4, "store_id": "x", "epoch": 0}', Unsupported),
         (b" " * 5000, Corrupt),
     ],
 )

@@ -44,9 +44,9 @@ def test_an_install_that_was_interrupted_is_finished(mariadb_server: MariadbServ
 def test_another_format_is_unsupported(mariadb_server: MariadbServer, url: str) -> None:
     """What a newer version wrote is neither opened nor installed over."""
     with mariadb_server.admin(url.rpartition("/")[2]) as sql:
-        rows(sql, "UPDATE coord_meta SET value = '3' WHERE name = 'format'")
+        rows(sql, "UPDATE coord_meta SET value = '99' WHERE name = 'format'")
     for use in (open_store, coord.install):
-        with pytest.raises(Unsupported, match="format 3"):
+        with pytest.raises(Unsupported, match="format 99"):
             use(url)
 
 

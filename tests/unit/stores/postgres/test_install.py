@@ -26,9 +26,9 @@ def url(postgres_server: PostgresServer) -> str:
 def test_another_format_is_unsupported(url: str) -> None:
     """STO-12: What a newer version wrote is neither opened nor installed over."""
     with psycopg.connect(url, autocommit=True) as sql:
-        sql.execute("UPDATE coord.meta SET value = '3' WHERE name = 'format'")
+        sql.execute("UPDATE coord.meta SET value = '99' WHERE name = 'format'")
     for use in (open_store, coord.install):
-        with pytest.raises(Unsupported, match="format 3"):
+        with pytest.raises(Unsupported, match="format 99"):
             use(url)
 
 

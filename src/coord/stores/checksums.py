@@ -1,0 +1,212 @@
+"""Checksums of records and entries, and totals that show when a row vanished (decision 0057).
+
+Each row keeps a checksum. Its *digest* is the CRC-32 of everything in the row except its number (the version
+of a record, the offset of an entry), seeded with the store and the tenant, so that a row of another store is
+refused too. The checksum is the digest plus the number: a store can complete it without computing a CRC.
+
+A log keeps the *totals* of its records: how many rows there are, how many have an index key, and the sum of
+their digests. A commit needs the digests of the rows that it replaces. Its process has read these rows, so
+`Checksums` remembers them: equal versions mean equal rows.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from coord.core.errors import Corrupt
+from coord.stores.contract import Commit, Entry, Record
+
+REPAIR = "coord doctor shows the damage; coord doctor --repair keeps what is proven; or restore a copy"
+REMEMBERED_MAX = 20_000
+
+
+_decode_events = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+class Totals(NamedTuple):
+    """The number of rows, of those with an index key, the sum of their digests, and the sum of their keys.
+
+    The last one is the sum of the CRC-32 of each key. A store can compute it for the keys that it finds
+    without reading the values; a damaged key would hide an undamaged row.
+    """
+
+    rows: int = 0
+    indexed: int = 0
+    digest: int = 0
+    keys: int = 0
+
+    def plus(self, change: "Totals") -> "Totals":
+        """Return the totals after a change."""
+        return Totals(
+            self.rows + change.rows,
+            self.indexed + change.indexed,
+            self.digest + change.digest,
+            self.keys + change.keys,
+        )
+
+
+class Changes(NamedTuple):
+    """The digests of the puts and then the deletes of a commit, and what the commit adds to the totals."""
+
+    digests: list[int]
+    totals: Totals
+
+
+Known = tuple[int, int | None, int]
+"""A row that was read: its version, its digest (None if there is no row), and 1 if it has an index key."""
+_UNKNOWN: Known = (-1, None, 0)
+
+
+class Checksums:
+    """The checksums of one tenant's rows, and the rows that this process knows."""
+
+    def __init__(self, store_id: str, tenant: str, where: str) -> None:
+        """`where` names the store in errors."""
+        self._seed = crc32(f"{store_id}/{tenant}\0".encode())
+        self.where = where
+        self._known: dict[str, Known] = {}
+
+    def digest(self, key: str, value: bytes | None, index_key: str) -> int:
+        """Return the digest of a record; a tombstone has no value."""
+        if value is None:
+            return crc32(key.encode(), self._seed)
+        return crc32(value, crc32(f"{key}\0{index_key}\0".encode(), self._seed))
+
+    def text_digest(self, text: str) -> int:
+        """Return the digest of other text of the tenant, such as the row of its log."""
+        return crc32(text.encode(), self._seed)
+
+    def entry_digest(self, at: int, id_: bytes, events: bytes) -> int:
+        """Return the digest of an entry with its encoded events."""
+        return crc32(events, crc32(b"%d %b\0" % (at, id_), self._seed))
+
+    def checked(self, key: str, version: int, checksum: int, value: bytes | None, index_key: str) -> Record:
+        """Return a record that was read; refuse it if its checksum is wrong."""
+        try:
+            digest = self.digest(key, value, index_key)
+            right = checksum - version == digest
+        except (TypeError, AttributeError, UnicodeError):  # a damaged row can have cells of any type
+            digest, right = 0, False
+        if not right:
+            raise damaged(f"the record {key!r} of {self.where} does not match its checksum")
+        self._known[key] = (version, digest, 1 if index_key else 0)
+        return Record(key, version, value, index_key)
+
+    def absent(self, key: str, floor: int) -> Record:
+        """Return the record of a key without a row."""
+        self._known[key] = (floor, None, 0)
+        return Record(key, floor, None)
+
+    def changes(self, commit: Commit) -> Changes | None:
+        """Return what a commit changes; None if a row that it replaces is not known: then load it first."""
+        known, expected, seed, digests = self._known, commit.expected_versions, self._seed, list[int]()
+        rows = indexed = total = keys = 0
+        for key, put in commit.puts.items():
+            version, old, was_indexed = known.get(key, _UNKNOWN)
+            if version != expected[key]:
+                return None
+            digest = crc32(put.value, crc32(f"{key}\0{put.index_key}\0".encode(), seed))
+            digests.append(digest)
+            if put.index_key:
+                indexed += 1
+            indexed -= was_indexed
+            total += digest
+            if old is None:
+                rows += 1
+                keys += crc32(key.encode())
+            else:
+                total -= old
+        for key in commit.deletes:
+            version, old, was_indexed = known.get(key, _UNKNOWN)
+            if version != expected[key]:
+                return None
+            digest = crc32(key.encode(), seed)
+            digests.append(digest)
+            indexed -= was_indexed
+            total += digest
+            if old is None:
+                rows += 1
+                keys += crc32(key.encode())
+            else:
+                total -= old
+        return Changes(digests, Totals(rows, indexed, total, keys))
+
+    def limit_memory(self) -> None:
+        """Forget everything when it is too much. Call it before a load, never between load and commit."""
+        if len(self._known) > REMEMBERED_MAX:
+            self._known.clear()
+
+    def forget(self) -> None:
+        """Forget all rows: a server that failed may have reused versions."""
+        self._known.clear()
+
+    def checked_entry(self, offset: int, checksum: int, at: int, id_: bytes, events: bytes) -> Entry:
+        """Return an entry that was read; refuse it if its checksum is wrong."""
+        try:
+            if checksum - offset == self.entry_digest(at, id_, events):
+                return Entry(offset, at, id_, _decode_events(events))
+        except (TypeError, msgspec.MsgspecError):
+            pass
+        raise damaged(f"entry {offset} of {self.where} does not match its checksum")
+
+    def checked_page(
+        self,
+        rows: Sequence[tuple[int, int, int, bytes, bytes]],
+        after: int,
+        limit: int,
+        head: int,
+        floor: int,
+    ) -> list[Entry]:
+        """Return the entries of a page of the log: offset, checksum, at, id and events of each row."""
+        check_contiguous(self.where, [row[0] for row in rows], after, limit, head, floor)
+        return [self.checked_entry(*row) for row in rows]
+
+
+def check_contiguous(
+    where: str, offsets: Sequence[int], after: int, limit: int, head: int, floor: int
+) -> None:
+    """Refuse a page of the log in which an entry is missing.
+
+    The log has every entry after the floor, and the one at the floor unless the log began there.
+    """
+    if any(type(offset) is not int for offset in offsets):
+        raise damaged(f"the log in {where} has entries without an offset")
+    first = offsets[0] if offsets else head + 1
+    begins = after + 1 if after + 1 > floor or first == floor else floor + 1
+    ends = offsets[-1] if len(offsets) >= limit else head
+    if limit > 0 and list(offsets) != list(range(begins, ends + 1)):
+        present = set(offsets)
+        missing = next((n for n in range(begins, ends + 1) if n not in present), first)
+        raise damaged(f"entry {missing} is missing in {where}")
+
+
+def check_totals(where: str, kept: Totals, found: Totals) -> None:
+    """Refuse rows that are not those which the log has counted."""
+    if kept == found:
+        return
+    if found.rows != kept.rows:
+        raise damaged(f"{where} has {found.rows} records; its log counted {kept.rows}")
+    if found.indexed != kept.indexed:
+        raise damaged(f"{where} has {found.indexed} records in its index; its log counted {kept.indexed}")
+    raise damaged(f"{where} has records that its log did not write, or older ones")
+
+
+def totals_of(checksums: Checksums, records: Iterable[Record]) -> Totals:
+    """Return the totals of records, tombstones included."""
+    totals = Totals()
+    for record in records:
+        digest = checksums.digest(record.key, record.value, record.index_key)
+        totals = totals.plus(Totals(1, int(bool(record.index_key)), digest, crc32(record.key.encode())))
+    return totals
+
+
+def keys_total(joined: str | None) -> int:
+    """Return the sum of the CRC-32 of keys that are joined by a zero character, which no key has."""
+    return sum(map(crc32, joined.encode().split(b"\0"))) if joined is not None else 0
+
+
+def damaged(message: str) -> Corrupt:
+    """Return the error for damaged data; nothing was changed."""
+    return Corrupt(message, hint=REPAIR)
