@@ -41,11 +41,11 @@ CROSS JOIN record ON record.log = ?1 AND record.key = wanted.value"""
 LOAD = "SELECT NULL, head, at, floor, sums FROM log WHERE id = ?1 UNION ALL " + FIND  # noqa: S608 - constant
 SCAN = "SELECT key, version, checksum, value, index_key FROM record WHERE log = ? AND value IS NOT NULL"
 # The index alone finds the keys, then each row: a key without its row comes as NULL, never as no record.
-SCAN_INDEX = """SELECT record.key, version, checksum, value, place.index_key, place.key FROM (
+SCAN_INDEX = """SELECT record.key, version, checksum, value, position.index_key, position.key FROM (
     SELECT log, key, index_key FROM record INDEXED BY record_index_key
-    WHERE log = ? AND index_key <> '' AND {bounds} ORDER BY index_key, key LIMIT ?) AS place
-LEFT JOIN record ON record.log = place.log AND record.key = place.key
-ORDER BY place.index_key, place.key"""
+    WHERE log = ? AND index_key <> '' AND {bounds} ORDER BY index_key, key LIMIT ?) AS position
+LEFT JOIN record ON record.log = position.log AND record.key = position.key
+ORDER BY position.index_key, position.key"""
 ADD_LOG = "INSERT INTO log (tenant, head, at, floor, sums) VALUES (?, ?, ?, ?, ?)"
 ADD_ENTRY = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)"
 ADVANCE = "UPDATE log SET head = ?, at = ?, sums = ? WHERE id = ? AND head = ? AND floor = ?"
@@ -54,8 +54,8 @@ TOTALS = """SELECT count(*), total(index_key <> ''), coalesce(sum(checksum - ver
     group_concat(key, char(0)), max(version), count(*) - count(value) FROM record NOT INDEXED WHERE log = ?"""
 INDEXED = """SELECT count(*) FROM (
     SELECT log, key, index_key FROM record INDEXED BY record_index_key WHERE log = ? AND index_key <> ''
-    ) AS place CROSS JOIN record ON record.log = place.log AND record.key = place.key
-WHERE record.index_key = place.index_key"""
+    ) AS position CROSS JOIN record ON record.log = position.log AND record.key = position.key
+WHERE record.index_key = position.index_key"""
 DEAD = "SELECT count(*) FROM record INDEXED BY record_dead WHERE log = ? AND value IS NULL"
 DEAD_TOTALS = """SELECT count(*), coalesce(sum(checksum - version), 0), group_concat(key, char(0)) FROM record
 WHERE log = ? AND value IS NULL AND version < ?"""

@@ -185,7 +185,7 @@ class SqliteStore(RangeReader):
             row = self._know(read_log_row(checksums, self._row, *rows[0][1:]))
             found = {each[0]: checksums.checked(*each) for each in rows[1:]}
             scanned = [
-                [self._checked_place(*each) for each in cursor.execute(*scan_statement(self._log, range_))]
+                [self._checked_in_range(*each) for each in cursor.execute(*scan_statement(self._log, range_))]
                 for range_ in ranges
             ]
             if verify:
@@ -193,12 +193,18 @@ class SqliteStore(RangeReader):
         records = {key: found.get(key) or checksums.absent(key, row.floor) for key in wanted}
         return Loaded(records, ReadPoint(row.head, row.floor), scanned)
 
-    def _checked_place(
-        self, key: str, version: int, checksum: int, value: bytes | None, index_key: str, place: str = ""
+    def _checked_in_range(
+        self,
+        key: str,
+        version: int,
+        checksum: int,
+        value: bytes | None,
+        index_key: str,
+        indexed_key: str = "",
     ) -> Record:
-        """Return a record of a range; `place` is its key in the index, if the index led to it."""
-        if key is None or (value is None and place):
-            raise damaged(f"the index of {self._database.path} names {place!r}, which has no record")
+        """Return a record of a range; `indexed_key` is its key in the index, if the index led to it."""
+        if key is None or (value is None and indexed_key):
+            raise damaged(f"the index of {self._database.path} names {indexed_key!r}, which has no record")
         return self._checksums.checked(key, version, checksum, value, index_key)
 
     def _verify(self, cursor: sqlite3.Cursor) -> None:
