@@ -2,6 +2,7 @@
 
 from tests.mutation.catalogue import (
     cli,
+    damage,
     engine,
     gates,
     git,
@@ -20,6 +21,7 @@ from tests.mutation.catalogue import (
 
 MUTANTS = [
     *cli.MUTANTS,
+    *damage.MUTANTS,
     *engine.MUTANTS,
     *gates.MUTANTS,
     *git.MUTANTS,

@@ -1,0 +1,122 @@
+"""Mutants of what notices damage: checksums, totals, and what is refused."""
+
+from tests.mutation.mutant import Mutant
+
+SQLITE = "tests/unit/stores/sqlite/test_damage.py"
+CHANGED = f"{SQLITE}::test_what_another_program_changed_is_corrupt"
+VANISHED = f"{SQLITE}::test_a_vanished_record_is_noticed_when_the_log_is_opened"
+
+MUTANTS = [
+    Mutant(
+        "a record is taken without its checksum",
+        "coord.stores.checksums:Checksums.checked",
+        "right = checksum - version == digest",
+        "right = True",
+        (CHANGED, "-k", "value"),
+    ),
+    Mutant(
+        "the digest of a record leaves out its index key",
+        "coord.stores.checksums:Checksums.digest",
+        'f"{key}\\0{index_key}\\0"',
+        'f"{key}\\0\\0"',
+        (CHANGED, "-k", "index"),
+    ),
+    Mutant(
+        "records of one store are valid in another",
+        "coord.stores.checksums:Checksums.__init__",
+        'f"{store_id}/{tenant}\\0"',
+        'f"{tenant}\\0"',
+        ("tests/unit/stores/test_checksums.py",),
+    ),
+    Mutant(
+        "an entry is taken without its checksum",
+        "coord.stores.checksums:Checksums.checked_entry",
+        "checksum - offset == self.entry_digest(at, id_, events)",
+        "True",
+        (CHANGED, "-k", "time of an entry"),
+    ),
+    Mutant(
+        "a missing entry is skipped",
+        "coord.stores.checksums:check_contiguous",
+        "limit <= 0",
+        "True",
+        (CHANGED, "-k", "entry"),
+    ),
+    Mutant(
+        "the totals leave out damaged keys",
+        "coord.stores.checksums:keys_total",
+        'sum(map(crc32, joined.encode().split(b"\\0"))) if joined is not None else 0',
+        "-1",
+        (f"{SQLITE}::test_totals_follow_every_kind_of_change",),
+    ),
+    Mutant(
+        "vanished records are not counted",
+        "coord.stores.checksums:check_totals",
+        "kept == found",
+        "True",
+        (VANISHED,),
+    ),
+    Mutant(
+        "SQLite: an opening does not count the records",
+        "coord.stores.sqlite.store:SqliteStore.__init__",
+        "self._verify(cursor)",
+        "pass",
+        (VANISHED,),
+    ),
+    Mutant(
+        "SQLite: a process that stays counts once",
+        "coord.stores.sqlite.store:SqliteStore.load",
+        "verify = uptime_ms() - self._verified_ms >= VERIFY_EVERY_S * 1000",
+        "verify = False",
+        (f"{SQLITE}::test_a_process_that_stays_notices_a_vanished_record",),
+    ),
+    Mutant(
+        "SQLite: the row of the log is taken without its checksum",
+        "coord.stores.sqlite.rows:read_log_row",
+        "row[:4] != (head, at, floor, sums)",
+        "False",
+        (CHANGED, "-k", "head or floor"),
+    ),
+    Mutant(
+        "SQLite: the metadata are taken without their checksum",
+        "coord.stores.sqlite.rows:check_metadata",
+        "sealed_metadata(found) != found or ",
+        "",
+        (CHANGED, "-k", "epoch"),
+    ),
+    Mutant(
+        "SQLite: a log that vanished is created again",
+        "coord.stores.sqlite.store:SqliteDatabase._read_logs",
+        'len(rows) != int(meta["logs"])',
+        "False",
+        (CHANGED, "-k", "the log"),
+    ),
+    Mutant(
+        "SQLite: a log under a damaged name is created again",
+        "coord.stores.sqlite.store:SqliteDatabase.find_log",
+        "self._check_tenants(cursor)",
+        "pass",
+        (CHANGED, "-k", "name of the log"),
+    ),
+    Mutant(
+        "SQLite: a damaged index of tombstones leads a trim to live records",
+        "coord.stores.sqlite.store:SqliteStore.trim",
+        "self._verify(cursor)",
+        "pass",
+        (f"{SQLITE}::test_trimming_a_damaged_file_removes_nothing",),
+    ),
+    Mutant(
+        "SQLite: an index that misses records is not noticed",
+        "coord.stores.sqlite.store:SqliteStore._verify",
+        "check_totals(where, row.totals, row.totals._replace(indexed=found))",
+        "pass",
+        (f"{SQLITE}::test_an_index_that_lost_an_entry_is_noticed",),
+    ),
+    Mutant(
+        "SQLite: the newest entry is not looked at before others are written beside it",
+        "coord.stores.sqlite.store:SqliteStore._verify",
+        "self._checksums.checked_page(newest_entries, row.head - 1, 2, row.head, row.floor)",
+        "pass",
+        (VANISHED, "-k", "newest"),
+    ),
+]
