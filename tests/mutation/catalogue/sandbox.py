@@ -2,6 +2,7 @@
 
 from tests.mutation.mutant import Mutant
 
+SETUP = "tests/unit/integrations/setup/test_sandbox.py"
 READ_ONLY = "tests/unit/stores/sqlite/test_read_only.py"
 
 MUTANTS = [
@@ -53,5 +54,47 @@ MUTANTS = [
         "database.log(find_tenant(environ))",
         "pass",
         ("tests/unit/transports/cli/test_read_only.py::test_a_whole_repository_may_be_read_only",),
+    ),
+    Mutant(
+        "the sandbox may write the pin and the copies of hooks",
+        "coord.integrations.setup.sandbox:store_folder",
+        'f"{commondir}/coord/{STORE_FOLDER}"',
+        'f"{commondir}/coord"',
+        (f"{SETUP}::test_only_the_folder_of_the_store_is_writable",),
+    ),
+    Mutant(
+        "the sandbox may write the folder of any SQLite file",
+        "coord.integrations.setup.sandbox:store_folder",
+        'local_path(pin.url) if scheme_of(pin.url) == "file" else ""',
+        "os.path.dirname(local_path(pin.url))",
+        (f"{SETUP}::test_a_store_elsewhere",),
+    ),
+    Mutant(
+        "the roots of the user are lost",
+        "coord.integrations.setup.sandbox:plan_sandbox",
+        "_user_roots(environ)",
+        "[]",
+        (f"{SETUP}::test_the_roots_of_the_user_stay_writable",),
+    ),
+    Mutant(
+        "a configuration in git is changed",
+        "coord.integrations.setup.sandbox:_plan_config",
+        "git.tracked(worktree, [CONFIG])",
+        "False",
+        (f"{SETUP}::test_a_file_in_git_stays_and_the_way_out_is_named",),
+    ),
+    Mutant(
+        "a root is added wherever the text looks right",
+        "coord.integrations.setup.text.toml_edit:with_root",
+        "if parse(edited) == wanted",
+        "if edited",
+        ("tests/unit/integrations/setup/text/test_toml_edit.py::test_a_root_comes_and_goes",),
+    ),
+    Mutant(
+        "uninstall leaves the copies in worktrees",
+        "coord.integrations.setup.unrecorded:plan_unrecorded_removal",
+        "CODEX in tools and CONFIG not in tracked",
+        "False",
+        (f"{SETUP}::test_a_copy_that_no_journal_names_is_removed",),
     ),
 ]

@@ -10,6 +10,7 @@ from coord.integrations.setup.changes import Plan, Planner
 from coord.integrations.setup.ephemeral import ephemeral_folder
 from coord.integrations.setup.git_hooks import GitSetup
 from coord.integrations.setup.journal import read_journal
+from coord.integrations.setup.sandbox import plan_sandbox
 from coord.integrations.setup.tools import TOOLS, Tool
 from coord.integrations.setup.unrecorded import plan_unrecorded_removal
 
@@ -59,8 +60,8 @@ def plan_repository(
         for root in git.worktrees:
             AgentFiles(planner, git, root, environ).plan(tools, shared=shared)
             plan_unrecorded_removal(planner, git, root, removed)
-        if not shared:
-            git.plan_exclude(planner, plan_templates(planner, git, tools))
+    hidden = [] if by_user or shared else plan_templates(planner, git, tools)
+    git.plan_exclude(planner, [*hidden, *plan_sandbox(planner, git, environ, tools)])
     scope = USER if by_user else SHARED if shared else LOCAL
     names = [tool.name for tool in tools]
     return planner.finish(scope, names, tenant=tenant, ephemeral=ephemeral_folder(environ))

@@ -80,7 +80,7 @@ def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
     INT-15, CTX-19, DOC-7, INT-11.
     """
     said = coord("ann init --yes", *ALL)
-    assert (said.code, len(said.answer["changed"])) == (0, 20)
+    assert (said.code, len(said.answer["changed"])) == (0, 22)
     settings = json.loads((repository / ".claude/settings.local.json").read_text())
     (group,) = settings["hooks"]["PreToolUse"]
     words = group["hooks"][0]["command"].split()
@@ -90,7 +90,7 @@ def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
     assert (repository / agent_docs.SKILL_PATH).read_text().startswith("---\nname: agent-sync\n")
     assert coord("ann init --yes", *ALL).answer["changed"] == []
     gone = coord("ann uninstall")
-    assert gone.line == "Restored 20 files"
+    assert gone.line == "Restored 22 files"
     assert sorted(path.name for path in repository.iterdir()) == [".git"]
     assert coord("ann lock a.py").code == 0
     assert coord("ann uninstall").line == "Nothing to undo"
@@ -125,7 +125,7 @@ def test_tools_are_added_and_removed_by_name(coord: Coord, repository: Path) -> 
     assert coord("ann init --yes --tools claude").answer["changed"] == []
     assert have() == ["claude", "codex", "gemini"]
     said = coord("ann uninstall --tools codex,gemini")
-    assert (said.code, said.line) == (0, "Restored 9 files; the hooks of git, claude stay")
+    assert (said.code, said.line) == (0, "Restored 11 files; the hooks of git, claude stay")
     assert (have(), (repository / ".git/hooks/pre-commit").exists()) == (["claude"], True)
     assert not any((repository / name).exists() for name in (".codex", ".gemini", "AGENTS.md", "GEMINI.md"))
     assert coord("ann init --yes --tools gemini").line.count("(claude, gemini)") == 1
