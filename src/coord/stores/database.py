@@ -4,7 +4,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from coord.core.errors import Corrupt, NotFound, Unavailable
 from coord.stores.contract import Store
@@ -14,6 +14,17 @@ from coord.stores.urls import redact
 
 COMMITTERS = 4
 EPOCH_BITS = 40
+
+
+class Marks(Protocol):
+    """The newest offsets that this machine has seen, outside of the store (`host/high_water.py`)."""
+
+    def check(self, store_id: str, epoch: int, tenant: str, offset: int) -> None:
+        """Refuse a log that ends before an offset that was seen."""
+
+    def raise_to(self, store_id: str, epoch: int, offsets: Mapping[str, int]) -> None:
+        """Remember the newest offsets."""
+
 
 AnyStore = TypeVar("AnyStore", bound=Store)
 
@@ -60,6 +71,7 @@ class Database(ABC, Generic[AnyStore]):
         self.epoch = epoch
         self.metadata: dict[str, str] = {}
         self.read_metadata: Callable[[], dict[str, str]] | None = None
+        self.marks: Marks | None = None
         self.closed = False
         self._lock = threading.RLock()
         self._logs: dict[str, AnyStore] = {}
@@ -77,8 +89,20 @@ class Database(ABC, Generic[AnyStore]):
             if self.closed:
                 raise Unavailable("the database is closed")
             if tenant not in self._logs:
-                self._logs[tenant] = self._log_of(tenant)
+                log = self._log_of(tenant)
+                self._check_mark(tenant, log)
+                self._logs[tenant] = log
             return self._logs[tenant]
+
+    def _check_mark(self, tenant: str, log: AnyStore) -> None:
+        """Refuse a log that went back since this machine saw it."""
+        if self.marks is None:
+            return
+        try:
+            self.marks.check(self.store_id, self.epoch, tenant, log.seen.offset)
+        except Corrupt:
+            log.load(())  # some stores learn their head only now
+            self.marks.check(self.store_id, self.epoch, tenant, log.seen.offset)
 
     def _log_of(self, tenant: str) -> AnyStore:
         check_in_shared_store(tenant, self.newest_metadata(reread=bool(self._logs)))
@@ -116,11 +140,15 @@ class Database(ABC, Generic[AnyStore]):
         """Close every log and thread; a second call does nothing."""
         with self._lock:
             self.closed = True
-            logs, self._logs = list(self._logs.values()), {}
+            logs, self._logs = self._logs, {}
             committers, self._committers = self._committers, None
         if committers is not None:
             committers.close()
-        for log in logs:
+        if self.marks is not None and logs:
+            self.marks.raise_to(
+                self.store_id, self.epoch, {tenant: log.seen.offset for tenant, log in logs.items()}
+            )
+        for log in logs.values():
             log.close()
 
 
@@ -137,9 +165,13 @@ class RoutedDatabase(Database[Any]):
         self._open_url = open_url
         self._own: dict[str, Database[Any]] = {}
 
+    def _check_mark(self, tenant: str, log: Any) -> None:
+        """Do nothing: the store that has the log did it."""
+
     def _log_of(self, tenant: str) -> Any:
         if not url_of(tenant, self._urls):
             check_in_shared_store(tenant, self._shared.newest_metadata(reread=bool(self._logs)))
+            self._shared.marks = self.marks
             return self._shared.log(tenant)
         return self._open_log(tenant)
 
@@ -151,6 +183,7 @@ class RoutedDatabase(Database[Any]):
             )
         if url not in self._own:
             self._own[url] = self._open(tenant, url)
+        self._own[url].marks = self.marks
         return self._own[url].log(tenant)
 
     def _open(self, tenant: str, url: str) -> Database[Any]:
@@ -170,6 +203,7 @@ class RoutedDatabase(Database[Any]):
         return [check for database in (self._shared, *self._own.values()) for check in database.checks()]
 
     def close(self) -> None:
+        self.marks = None
         super().close()
         for database in (*self._own.values(), self._shared):
             database.close()

@@ -4,6 +4,7 @@ from tests.mutation.mutant import Mutant
 
 SQLITE = "tests/unit/stores/sqlite/test_damage.py"
 CHANGED = f"{SQLITE}::test_what_another_program_changed_is_corrupt"
+MARKS = "tests/unit/host/test_high_water.py"
 VANISHED = f"{SQLITE}::test_a_vanished_record_is_noticed_when_the_log_is_opened"
 
 MUTANTS = [
@@ -118,5 +119,33 @@ MUTANTS = [
         "self._checksums.checked_page(newest_entries, row.head - 1, 2, row.head, row.floor)",
         "pass",
         (VANISHED, "-k", "newest"),
+    ),
+    Mutant(
+        "an old copy of a store is taken for the newest",
+        "coord.host.high_water:HighWater.check",
+        "offset < mark.offset",
+        "False",
+        (f"{MARKS}::test_an_old_copy_is_refused",),
+    ),
+    Mutant(
+        "marks are never written",
+        "coord.stores.database:Database.close",
+        "self.marks is not None and logs",
+        "False",
+        (f"{MARKS}::test_an_old_copy_is_refused",),
+    ),
+    Mutant(
+        "a log is opened without a look at its mark",
+        "coord.stores.database:Database.log",
+        "self._check_mark(tenant, log)",
+        "pass",
+        (f"{MARKS}::test_a_lost_write_ahead_log_is_refused",),
+    ),
+    Mutant(
+        "a mark falls when a process ends that saw less",
+        "coord.host.high_water:HighWater.raise_to",
+        "max(mark, known.get((store_id, tenant), mark))",
+        "mark",
+        (f"{MARKS}::test_a_mark_never_falls",),
     ),
 ]

@@ -7,6 +7,7 @@ from typing import Any
 from coord.core.errors import Corrupt, Invalid, NotFound, Unsupported
 from coord.core.ids import short_repr
 from coord.host.caller import find_tenant
+from coord.host.high_water import HighWater
 from coord.host.store_location import (
     StoreLocation,
     check_confirmed,
@@ -68,6 +69,7 @@ def open_location(
         if check_pinned(location, database.store_id, database.epoch):
             location = move_pin(location, epoch=database.epoch)
         restore_pin(location)
+        database.marks = HighWater(location.folder, redact(location.url))
     except BaseException:
         database.close()
         raise
