@@ -33,7 +33,7 @@ class HighWater:
         self._marks = self._read()
 
     def check(self, store_id: str, epoch: int, tenant: str, offset: int) -> None:
-        """Refuse a log that ends before its mark; a store in a later epoch has told of its loss."""
+        """Refuse a log that ends before its mark; a store in a later epoch has reported its loss."""
         mark = self._marks.get((store_id, tenant))
         if mark is not None and epoch <= mark.epoch and offset < mark.offset:
             raise Corrupt(
