@@ -3,6 +3,7 @@
 from tests.mutation.mutant import Mutant
 
 SETUP = "tests/unit/integrations/setup/test_sandbox.py"
+CHECKS = "tests/unit/integrations/setup/test_sandbox_checks.py"
 READ_ONLY = "tests/unit/stores/sqlite/test_read_only.py"
 
 MUTANTS = [
@@ -96,5 +97,26 @@ MUTANTS = [
         "CODEX in tools and CONFIG not in tracked",
         "False",
         (f"{SETUP}::test_a_copy_that_no_journal_names_is_removed",),
+    ),
+    Mutant(
+        "the doctor believes in the sandbox without trying it",
+        "coord.integrations.setup.sandbox_checks:_check",
+        'if "store" in said:',
+        "if said:",
+        (f"{CHECKS}::test_a_store_that_cannot_be_written_names_the_next_step",),
+    ),
+    Mutant(
+        "the doctor does not notice a sandbox that may write the hooks of git",
+        "coord.integrations.setup.sandbox_checks:_check",
+        'if "git" in said:',
+        "if False:",
+        (f"{CHECKS}::test_a_sandbox_that_lets_too_much_through",),
+    ),
+    Mutant(
+        "a sandbox that does not start passes for one that works",
+        "coord.integrations.setup.sandbox_checks:_check",
+        'if "ran" not in said:',
+        "if False:",
+        (f"{CHECKS}::test_a_sandbox_that_does_not_start",),
     ),
 ]

@@ -18,6 +18,7 @@ from coord.integrations.setup.installer import journal_folder, user_folder
 from coord.integrations.setup.journal import Journal, read_journal
 from coord.integrations.setup.probe import codex_hooks, probe_gate, probe_hook
 from coord.integrations.setup.removal import plan_repair
+from coord.integrations.setup.sandbox_checks import check_sandbox, find_codex
 from coord.integrations.setup.switches import disabling_setting, hook_files
 from coord.integrations.setup.tools import (
     BY_NAME,
@@ -56,6 +57,8 @@ def examine_hooks(repository: Repository, environ: Mapping[str, str]) -> list[Fi
             tools = [BY_NAME[name] for name in journal.tools if name in BY_NAME]
             found += [_check_tool(tool, root, environ) for tool in tools]
             found += _check_worktrees(repository, environ, tools)
+            if CODEX in tools:
+                found += check_sandbox(repository.commondir, _worktrees(repository), environ)
     except CoordError as error:
         return [Finding("hooks", BAD, error.message, error.hint)]
     return found
@@ -188,11 +191,15 @@ def _check_settings(tool: Tool, root: str, environ: Mapping[str, str]) -> Findin
     return None
 
 
+def _worktrees(repository: Repository) -> list[str]:
+    return GitSetup(repository, journal_folder(repository)).worktrees
+
+
 def _check_worktrees(
     repository: Repository, environ: Mapping[str, str], tools: Sequence[Tool]
 ) -> list[Finding]:
     """Check the settings in every other worktree."""
-    others = GitSetup(repository, journal_folder(repository)).worktrees[1:]
+    others = _worktrees(repository)[1:]
     found: list[Finding] = []
     for root in others:
         wrong = [each for tool in tools if (each := _check_settings(tool, root, environ))]
@@ -225,7 +232,7 @@ def _check_tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
 
 def _check_trust(root: str, environ: Mapping[str, str]) -> Finding:
     """Ask Codex whether it runs our hooks; it silently skips those that nobody trusted."""
-    codex = shutil.which("codex", path=environ.get("PATH"))
+    codex = find_codex(environ)
     hooks = codex_hooks(codex, root, environ) if codex else None
     if hooks is None:
         return Finding("codex", OK, "Codex: the hook answers; could not ask Codex whether it trusts the hook")

@@ -34,7 +34,7 @@ def probe_hook(tool: Tool, command: str, root: str, environ: Mapping[str, str]) 
         "tool_use_id": "coord-doctor",
         "tool_input": tool_input,
     }
-    code, out, errors = _run(["/bin/sh", "-c", command], root, environ, json.dumps(event).encode())
+    code, out, errors = run_bounded(["/bin/sh", "-c", command], root, environ, json.dumps(event).encode())
     if code is None:
         return f"the hook did not answer within {ANSWER_S} s"
     if (code == 0 and b"deny" in out) or (code == 2 and errors.strip()):
@@ -45,7 +45,7 @@ def probe_hook(tool: Tool, command: str, root: str, environ: Mapping[str, str]) 
 
 def probe_gate(command: list[str], root: str, environ: Mapping[str, str]) -> str:
     """Run the git gate without input; return the problem, or an empty text."""
-    code, _, errors = _run(command, root, environ, b"")
+    code, _, errors = run_bounded(command, root, environ, b"")
     if code is None:
         return f"the gate did not answer within {ANSWER_S} s"
     words = errors.strip().splitlines()
@@ -101,7 +101,7 @@ def _answer(lines: Any) -> list[Message] | None:
     return None
 
 
-def _run(
+def run_bounded(
     command: list[str], root: str, environ: Mapping[str, str], stdin: bytes
 ) -> tuple[int | None, bytes, str]:
     """Return exit code, standard output and errors of a command; code None: a timeout."""

@@ -22,10 +22,11 @@ from coord.engine.trim import DAY_MS, HELD_FACTOR, STEP_ENTRIES, log_state
 from coord.host.caller import Flags, find_caller, find_tenant
 from coord.host.processes import describe, probe
 from coord.host.repository import Repository, find_repository
-from coord.host.store_location import StoreLocation, find_location, store_exists
+from coord.host.store_location import STORE_FOLDER, StoreLocation, find_location, store_exists
 from coord.sdk.client.open import open_location
 from coord.stores.contract import FORMAT, Store
 from coord.stores.database import Database
+from coord.stores.local.filesystem import READ_ONLY_HINT
 from coord.stores.open import open_store
 from coord.stores.urls import redact
 
@@ -119,7 +120,14 @@ class _Examination:
                     "repository",
                     BAD,
                     f"{refused} cannot be written, so nothing can be locked or committed",
-                    f"give this user write access: chown or chmod {refused}, or leave the sandbox",
+                    READ_ONLY_HINT,
+                )
+            elif not os.access(self._repository.commondir, os.W_OK):
+                self.note(
+                    "repository",
+                    WARN,
+                    f"{self._repository.commondir} cannot be written, so git cannot commit here; locks work",
+                    "in a sandbox: commit outside of it, or approve the command; elsewhere: check its owner",
                 )
             else:
                 self.note("repository", OK, self._repository.root or self._repository.commondir)
@@ -303,9 +311,11 @@ def names_foreign_process(session: SessionInfo) -> bool:
 
 
 def _not_writable(repository: Repository) -> str:
-    """Return the first folder that coord and git have to write and cannot; empty if they can."""
-    store = f"{repository.commondir}/coord"
-    folders = [repository.root or "", repository.commondir, store if os.path.exists(store) else ""]
+    """Return the first folder that coord has to write and cannot; empty if it can."""
+    store = f"{repository.commondir}/coord/{STORE_FOLDER}"
+    folders = [repository.root or "", store if os.path.isdir(store) else ""]
+    if not os.path.exists(f"{repository.commondir}/coord"):
+        folders.append(repository.commondir)
     return next((folder for folder in folders if folder and not os.access(folder, os.W_OK)), "")
 
 

@@ -198,9 +198,9 @@ def test_rules_that_git_ignores_are_noticed(coord: Coord, repository: Path) -> N
     assert "?? GEMINI.md" in untracked.stdout
 
 
-@pytest.mark.parametrize("name", ["", ".git", ".git/coord"])
+@pytest.mark.parametrize(("name", "wrong"), [("", "bad"), (".git", "warn"), (".git/coord/store", "bad")])
 def test_a_folder_that_cannot_be_written_is_noticed(
-    coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch, name: str, wrong: str
 ) -> None:
     """A sandbox or a wrong owner: the finding names the folder. Root may write anything, so it is asked."""
     coord("ann lock a.py")
@@ -208,4 +208,4 @@ def test_a_folder_that_cannot_be_written_is_noticed(
     real = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != refused and real(path, mode))
     state, text, _ = found(coord("ann doctor"), "repository")
-    assert (state, text.startswith(f"{refused} cannot be written")) == ("bad", True)
+    assert (state, text.startswith(f"{refused} cannot be written")) == (wrong, True)
