@@ -104,7 +104,7 @@ class Plan(NamedTuple):
             for path in (f"{self.folder}/{NAME}", *(edit.path for edit in under_way.edits)):
                 remove_draft(path)
             failures = [error for change in self._ordered_changes() if (error := _carry_out(change))]
-            _remove_empty({*under_way.folders, *self.removable_folders} - {*self.journal.folders})
+            _remove_empty({*under_way.folders} - {*self.journal.folders})
             if failures:
                 raise failures[0]
             if self.changes or self.journal != self.previous:
@@ -122,7 +122,9 @@ class Plan(NamedTuple):
         return msgspec.structs.replace(
             self.journal if self.journal.edits else self.previous,
             edits=(*self.journal.edits, *kept, *unrecorded),
-            folders=tuple(dict.fromkeys((*self.journal.folders, *self.previous.folders))),
+            folders=tuple(
+                dict.fromkeys((*self.journal.folders, *self.previous.folders, *self.removable_folders))
+            ),
             unfinished=UNINSTALL if self.removes else INIT,
         )
 
@@ -151,6 +153,7 @@ class Planner:
         self.notes: list[str] = []
         self.problems: dict[str, Problem] = {}
         self._kept: set[str] = set()
+        self._unrecorded: set[str] = set()
         self._folder = folder
         self._strip_config = strip_config
         self._base: dict[str, Content | None] = {}
@@ -172,6 +175,7 @@ class Planner:
     def set_base(self, path: str, content: Content | None) -> None:
         """Set the base of a file that has an unrecorded part of coord."""
         self._base[path] = content
+        self._unrecorded.add(path)
 
     def keep(self, path: str) -> None:
         """Leave a file as it is, and keep what the journal says about it."""
@@ -237,12 +241,24 @@ class Planner:
     def _new_folders(self, edits: list[Edit]) -> tuple[str, ...]:
         """Return the folders that exist only for our files."""
         found: dict[str, None] = {}
+        ours = {edit.path for edit in edits if edit.before is None}
         for edit in edits:
             folder = os.path.dirname(edit.path)
-            while not os.path.isdir(folder) or folder in self.previous.folders:
+            while self._is_new(folder) or self._has_only(folder, ours):
                 found[folder] = None
+                ours.add(folder)
                 folder = os.path.dirname(folder)
         return tuple(found)
+
+    def _is_new(self, folder: str) -> bool:
+        return not os.path.isdir(folder) or folder in self.previous.folders
+
+    def _has_only(self, folder: str, ours: set[str]) -> bool:
+        """Whether a folder has nothing but files that an earlier, unrecorded setup created."""
+        if not self._unrecorded:
+            return False
+        found = {f"{folder}/{name}" for name in os.listdir(folder)}
+        return bool(found) and found <= ours
 
     def _without_edit(self, edit: Edit) -> Content | None:
         """Return a file without our edit; keep later changes of others."""

@@ -22,7 +22,7 @@ from coord.integrations.git.run import Git
 from coord.integrations.git.worktree import templates
 from coord.integrations.setup.changes import FORMER_SUFFIX, SIGNATURE, Planner
 from coord.integrations.setup.files import PROGRAM_MODE, Content, read_file, write_file
-from coord.integrations.setup.text.marked_block import HASH, with_block, without_block
+from coord.integrations.setup.text.marked_block import HASH, has_block, with_block, without_block
 from coord.integrations.setup.tools import program
 
 GATE = "integrations/git/gate/main.py"
@@ -130,6 +130,9 @@ class GitSetup:
         """Plan to hide files from git that exist only for coord."""
         if names:
             base = planner.base(self.exclude) or Content(b"")
+            if has_block(base.text, HASH):  # no journal has it
+                base = base.with_text(without_block(base.text, HASH))
+                planner.set_base(self.exclude, base)
             lines = "\n".join(f"/{name}" for name in names)
             planner.plan_file(self.exclude, "block", base.with_text(with_block(base.text, lines, HASH)))
 
