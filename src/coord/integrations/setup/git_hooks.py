@@ -21,7 +21,7 @@ from coord.integrations.git.gate.stubs import LOCAL_HOOKS, SHARED_HOOKS, stub_te
 from coord.integrations.git.run import Git
 from coord.integrations.git.worktree import templates
 from coord.integrations.setup.changes import FORMER_SUFFIX, SIGNATURE, Planner
-from coord.integrations.setup.files import PROGRAM_MODE, Content, read_file, write_file
+from coord.integrations.setup.files import DRAFT_SUFFIX, PROGRAM_MODE, Content, read_file, write_file
 from coord.integrations.setup.text.marked_block import HASH, has_block, with_block, without_block
 from coord.integrations.setup.tools import program
 
@@ -138,11 +138,12 @@ class GitSetup:
 
     def plan_unrecorded_removal(self, planner: Planner) -> None:
         """Plan to remove parts of coord in the git directory that no journal names."""
+        others = (FORMER_SUFFIX, DRAFT_SUFFIX)
         for folder in (f"{self.commondir}/hooks", self.hooks_folder):
             for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
                 path = f"{folder}/{name}"
                 stub = None if planner.previous.find(path) else read_file(path)
-                if stub is not None and SIGNATURE in stub.data and not name.endswith(FORMER_SUFFIX):
+                if stub is not None and SIGNATURE in stub.data and not name.endswith(others):
                     former = read_file(path + FORMER_SUFFIX)
                     planner.set_base(path, former)
                     planner.set_base(path + FORMER_SUFFIX, None)

@@ -1,9 +1,11 @@
 """Plans for `coord uninstall`, and for `coord doctor --fix`, which writes an earlier setup again."""
 
+import os
 from collections.abc import Mapping, Sequence
 
 from coord.host.repository import Repository
 from coord.integrations.setup.changes import Plan, Planner
+from coord.integrations.setup.files import DRAFT_SUFFIX, remove_draft
 from coord.integrations.setup.git_hooks import GitSetup
 from coord.integrations.setup.installer import (
     SHARED,
@@ -13,7 +15,7 @@ from coord.integrations.setup.installer import (
     plan_user,
     user_folder,
 )
-from coord.integrations.setup.journal import UNINSTALL, read_journal
+from coord.integrations.setup.journal import NAME, UNINSTALL, read_journal, setup_lock
 from coord.integrations.setup.tools import TOOLS, Tool
 from coord.integrations.setup.unrecorded import plan_unrecorded_removal, strip_block, strip_settings
 
@@ -29,6 +31,17 @@ def plan_repair(repository: Repository, environ: Mapping[str, str]) -> list[Plan
     if by_user:
         plans.append(plan_user(environ, tools))
     return plans
+
+
+def repair(repository: Repository, environ: Mapping[str, str]) -> None:
+    """Write the previous setup again, or finish its removal; a setup that wrote nothing leaves no draft."""
+    folder = journal_folder(repository)
+    plans = plan_repair(repository, environ)
+    for plan in plans if plans[0].previous.edits else ():
+        plan.apply()
+    if os.path.lexists(f"{folder}/{NAME}{DRAFT_SUFFIX}"):
+        with setup_lock(folder):
+            remove_draft(f"{folder}/{NAME}")
 
 
 def plan_removal(repository: Repository) -> Plan:

@@ -153,13 +153,33 @@ def command_of(tool: Tool, *, shared: bool, git_directory: str = "") -> str:
 
 
 def refusing_command(tool: Tool, git_directory: str) -> str:
-    """Return the hook command of Codex before a call: without our Python, it refuses the call itself."""
-    gone = quote(
-        f"coord: the hook cannot run, {sys.executable} is gone. A person has to run coord doctor --fix"
-    )
+    """Return the hook command before a call: it refuses the call itself if our program cannot do it.
+
+    A tool allows a call if its hook fails or is too slow; only Claude Code since 2.1.295 has a switch for
+    that. So a shell waits for the hook, kills a frozen one, and turns every failure into a refusal.
+    """
+    client = program("integrations/hooks/main.py")
+    gone = quote(f"coord: the hook cannot run, {sys.executable} or {client} is gone. {_NEXT_STEP}")
+    guard = f"[ -x {quote(sys.executable)} ] && [ -r {quote(client)} ] || {{ echo {gone} >&2; exit 2; }}; "
+    command = command_of(tool, shared=False, git_directory=git_directory)
+    return f"exec /bin/sh -c {quote(guard + _watched(command.removeprefix('exec ')))}"
+
+
+_NEXT_STEP = "Nothing was changed. A person has to run coord doctor --fix"
+
+
+def _watched(command: str) -> str:
+    """Return a script that refuses the call if a command fails, or does not end before the tool gives up."""
+    limit = ceil(deadline_s() + ANSWER_S - 1)
+    failed = quote(f"coord: the hook failed, or did not answer within {limit} s. {_NEXT_STEP}")
     return (
-        f"[ -x {quote(sys.executable)} ] || {{ echo {gone} >&2; exit 2; }}; "
-        f"{command_of(tool, shared=False, git_directory=git_directory)}"
+        f"exec 3<&0; {command} <&3 3<&- & hook=$!; exec 3<&-; "
+        "(trap 'kill $nap; exit' TERM; "
+        f"sleep {limit} & nap=$!; wait $nap; "
+        'case "$(cat /proc/$hook/cmdline || ps -o args= -p $hook)" in *hooks/main.py*) kill -9 $hook;; esac'
+        ") </dev/null >/dev/null 2>&1 & watch=$!; "
+        "wait $hook; code=$?; kill $watch 2>/dev/null; "
+        f"case $code in 0|2) exit $code;; esac; echo {failed} >&2; exit 2"
     )
 
 
@@ -172,7 +192,7 @@ def hooks_of(tool: Tool, *, shared: bool, git_directory: str = "") -> dict[str, 
         hook["timeout"] = (END_TIMEOUT_S if event == tool.end else ceil(deadline_s() + ANSWER_S)) * tool.unit
         if tool is CLAUDE and event == tool.before and not shared:
             hook["onFailure"] = "block"
-        if tool is CODEX and event == tool.before and not shared:
+        if event == tool.before and not shared:
             hook["command"] = refusing_command(tool, git_directory)
         group = {"matcher": tool.writers} if event == tool.before else {}
         found[event] = {**group, "hooks": [hook]}

@@ -15,7 +15,7 @@ import pytest
 
 from coord.integrations.setup.changes import Plan
 from coord.integrations.setup.journal import read_journal
-from coord.integrations.setup.removal import plan_repair
+from coord.integrations.setup.removal import repair
 from tests.support.git_folders import found, git, made_repository
 from tests.support.kill_points import count_changes, run_until
 from tests.support.setup_folders import planned, set_up, snapshot, take_out, write
@@ -65,11 +65,9 @@ def without_folder(shop: Path) -> None:
     shutil.rmtree(shop / ".git/coord")
 
 
-def repair(shop: Path) -> None:
+def repaired(shop: Path) -> None:
     """Do what `coord doctor --fix` does."""
-    for plan in plan_repair(found(shop), os.environ):
-        if plan.previous.edits:
-            plan.apply()
+    repair(found(shop), os.environ)
 
 
 Command = Callable[[Path], Plan | None]
@@ -80,7 +78,7 @@ CASES: list[tuple[Callable[[Path], None], Command]] = [
     (installed, take_out),
     (without_folder, take_out),
 ]
-NEXT: tuple[Command, ...] = (set_up, take_out, repair)
+NEXT: tuple[Command, ...] = (set_up, take_out, repaired)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +134,7 @@ def play(
     if journal.unfinished or drafts:
         return "wrong"
     is_whole = bool(journal.edits) and not planned(shop, ",".join(journal.tools)).changes
-    if not journal.edits and dict(snapshot(tmp_path / "case")) != before and follow is not repair:
+    if not journal.edits and dict(snapshot(tmp_path / "case")) != before and follow is not repaired:
         return "wrong"
     take_out(shop)
     if dict(snapshot(tmp_path / "case")) != before:

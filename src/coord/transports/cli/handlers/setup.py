@@ -335,15 +335,13 @@ def _repair(options: Options, report: "Report") -> bool:
     """Repair hooks, and end sessions that are dead or name a foreign process; return whether it was tried."""
     from coord.core.sessions.schema import Liveness
     from coord.host.repository import find_repository
-    from coord.integrations.setup.removal import plan_repair
+    from coord.integrations.setup.removal import repair
     from coord.sdk.reports.doctor import names_foreign_process
 
     repository = find_repository(os.getcwd())
     if report.error is not None or repository is None:
         return False
-    plans = plan_repair(repository, os.environ)
-    for plan in plans if plans[0].previous.edits else ():
-        plan.apply()
+    repair(repository, os.environ)
     if any(each.check == "store" for each in report.findings):
         with connected(options) as client:
             for peer in client.peers():

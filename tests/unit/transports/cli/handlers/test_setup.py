@@ -83,7 +83,7 @@ def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
     assert (said.code, len(said.answer["changed"])) == (0, 22)
     settings = json.loads((repository / ".claude/settings.local.json").read_text())
     (group,) = settings["hooks"]["PreToolUse"]
-    words = group["hooks"][0]["command"].split()
+    words = settings["hooks"]["PostToolUse"][0]["hooks"][0]["command"].split()
     assert (words[0], words[2], words[4]) == ("exec", "-I", "claude")
     assert all(os.path.isabs(word) and os.path.isfile(word) for word in (words[1], words[3]))
     assert group["hooks"][0]["onFailure"] == "block"
