@@ -119,4 +119,11 @@ MUTANTS = [
         "if False:",
         (f"{CHECKS}::test_a_sandbox_that_does_not_start",),
     ),
+    Mutant(
+        "coord commit leaves the reason to git",
+        "coord.integrations.git.writable:require_writable_git",
+        "if not os.access(folder, os.W_OK):",
+        "if False:",
+        ("tests/unit/integrations/git/test_writable.py::test_a_commit_says_what_to_do",),
+    ),
 ]

@@ -18,6 +18,7 @@ from coord.core.locks.commands import CheckLocks, ListLocks, LockInfo, RenewLock
 from coord.integrations.git.changes import Change, CoveredPaths, changes, literal_name, pathspecs, write_locks
 from coord.integrations.git.gate.sign import sign_message
 from coord.integrations.git.run import Git, GitFailed, OnWait, as_text, nul_terminated
+from coord.integrations.git.writable import require_writable_git
 from coord.sdk.client.client import Client
 
 RENEW_BELOW_S = 60.0
@@ -78,6 +79,7 @@ def commit(
     repository = client.location.repository
     if repository is None or repository.root is None:
         raise Invalid("this folder is not a git worktree", hint="run coord commit inside one")
+    require_writable_git(repository, "coord commit")
     git = Git(repository.root)
     own = write_locks(client.call(ListLocks(client.caller, own=True)))
     selection = _select(git, client, own, client.resolve([f"file:{word}" for word in files]))
