@@ -1,7 +1,8 @@
 r"""Paths and globs of a repository, and whether two of them overlap.
 
 A path without wildcards covers itself and everything below it, because it may be or become a directory. A
-pattern with wildcards covers exactly the paths that it matches:
+pattern with wildcards covers exactly the paths that it matches. Brackets and braces are also common in file
+names, as in `app/[id]/page.tsx`, so a segment with a class also matches the name that is spelled exactly so:
 
 | written             | matches                                                                        |
 |---------------------|--------------------------------------------------------------------------------|
@@ -9,8 +10,10 @@ pattern with wildcards covers exactly the paths that it matches:
 | `?`                 | one character                                                                  |
 | `[abc] [a-z] [!x]`  | one character of the class, or with `!` or `^` one outside of it; never `/`    |
 | `**` as a segment   | any number of segments; as the last segment at least one                       |
-| `{a,b}`             | one pattern for each alternative                                               |
+| `{a,b}`             | one pattern for each alternative, and one for the name with these braces       |
 | `\*`                | the character itself: one of `\ * ? [ ] { } , ! ^ -`                           |
+
+A path whose only wildcards are classes may be spelled as a directory is, so it covers what is below that, too.
 
 Names that differ only in case or in Unicode composition are the same name, as on some file systems. They are
 compared in a case-folded form, in which `?` and classes count characters. Both ends of a range are folded.
@@ -35,13 +38,24 @@ TEXT_CHARS_MAX = 4096
 Ranges = tuple[tuple[int, int], ...]
 """The first and last code points of what one character may be."""
 Character = str | Ranges
-Segment = str | tuple[Character | None, ...]
-"""A name, or the characters of one; None is any run of them."""
+Characters = tuple[Character | None, ...]
+"""The characters of a name; None is any run of them."""
+
+
+class Spelled(NamedTuple):
+    """A segment with a class: all names that match it, and the name that is spelled like it."""
+
+    characters: Characters
+    name: str
+
+
+Segment = str | Characters | Spelled
 Segments = tuple[Segment | None, ...]
 """None is any number of segments."""
 
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 _SPECIAL = re.compile(r"[\\*?\[{}]")
+_ESCAPE = re.compile(r"\\([\\*?\[\]{},!^-])")
 _MEMBER = r"(?:\\[\\*?\[\]{},!^-]|\[(?![.:=])|[^\\\[\]/])"
 _TOKEN = re.compile(
     r"\\(?P<escaped>[\\*?\[\]{},!^-])"
@@ -67,10 +81,12 @@ class Pattern(NamedTuple):
     directory: tuple[str, ...]
     """The folded names before the first segment with a wildcard; all names of a literal path."""
     segments: Segments
+    spelling: tuple[str, ...] = ()
+    """The folded names of the path that is spelled like this, if no wildcard but classes is in it."""
 
 
 def parse_pattern(text: str) -> list[Pattern]:
-    """Return the patterns that a text stands for, one for each alternative of its braces."""
+    """Return the patterns that a text stands for: one for each alternative of its braces, and their spelling."""
     plain = _plain(text)
     if plain is not None:
         return [plain]
@@ -78,7 +94,10 @@ def parse_pattern(text: str) -> list[Pattern]:
         raise _invalid(text, "is too long", f"use at most {TEXT_CHARS_MAX} characters")
     if is_unprintable(text):
         raise _invalid(text, "contains a control character or half a character", "name the file without it")
-    patterns = (_pattern(alternative) for alternative in _expand(text))
+    alternatives = _expand(text)
+    if len(alternatives) > 1:
+        alternatives.append("".join(rf"\{token[0]}" if token["brace"] else token[0] for token in _tokens(text)))
+    patterns = map(_pattern, alternatives)
     return list({pattern.folded: pattern for pattern in patterns}.values())
 
 
@@ -120,11 +139,32 @@ def overlaps(a: Pattern, b: Pattern) -> bool:
     """
     if any(x != y for x, y in zip(a.directory, b.directory, strict=False)):
         return False
-    return (a.literal and b.literal) or _intersect(a.segments, b.segments, _segments_overlap)
+    return (
+        (a.literal and b.literal)
+        or _intersect(a.segments, b.segments, _segments_overlap)
+        or _spelling_overlaps(a, b)
+        or _spelling_overlaps(b, a)
+    )
+
+
+def _spelling_overlaps(glob: Pattern, other: Pattern) -> bool:
+    """Return whether something below the path that a glob spells belongs to another pattern."""
+    names = glob.spelling
+    if not names:
+        return False
+    theirs = other.spelling or other.directory
+    if other.literal or other.spelling:
+        shorter = min(len(names), len(theirs))
+        if names[:shorter] == theirs[:shorter]:
+            return True
+    return _intersect((*names, None), other.segments, _segments_overlap)
 
 
 def covers(pattern: Pattern, path: Pattern) -> bool:
     """Return whether a literal path, without what is below it, belongs to the pattern."""
+    names = pattern.spelling
+    if names and path.directory[: len(names)] == names:
+        return True
     return _intersect(pattern.segments, path.segments[:-1], _segments_overlap)
 
 
@@ -167,6 +207,10 @@ def _bits(positions: int) -> Iterator[int]:
 
 
 def _segments_overlap(a: Segment, b: Segment) -> bool:
+    if isinstance(a, Spelled):
+        return _segments_overlap(a.name, b) or _segments_overlap(a.characters, b)
+    if isinstance(b, Spelled):
+        return _segments_overlap(a, b.name) or _segments_overlap(a, b.characters)
     if isinstance(a, str):
         a, b = b, a
     if isinstance(b, str):
@@ -273,7 +317,18 @@ def _pattern(text: str) -> Pattern:
     elif segments[-1] is None:
         segments[-1:] = [(None,), None]
     single = (s for before, s in pairwise(["", *segments]) if s is not None or before is not None)
-    return Pattern(spelled, folded, not wildcards, directory, tuple(single))
+    spelling = tuple(map(_spelling, parts)) if wildcards and not _has_run(parts) else ()
+    return Pattern(spelled, folded, not wildcards, directory, tuple(single), spelling)
+
+
+def _has_run(parts: list[list[re.Match[str]]]) -> bool:
+    """Whether a pattern has wildcards that no name of a directory contains: `*` or `?`."""
+    return any(token.lastgroup in ("run", "one") for part in parts for token in part)
+
+
+def _spelling(tokens: list[re.Match[str]]) -> str:
+    """Return the name that a segment spells."""
+    return "".join(token["escaped"] or _ESCAPE.sub(r"\1", token[0]) for token in tokens)
 
 
 def _names(segments: Iterable[Segment | None]) -> Iterator[str]:
@@ -285,11 +340,13 @@ def _names(segments: Iterable[Segment | None]) -> Iterator[str]:
 
 
 def _segment(tokens: list[re.Match[str]]) -> Segment | None:
-    if not any(token.lastgroup in _WILDCARDS for token in tokens):
-        return "".join(token["escaped"] or token[0] for token in tokens)
+    kinds = {token.lastgroup for token in tokens}
+    if kinds.isdisjoint(_WILDCARDS):
+        return _spelling(tokens)
     if len(tokens) == 1 and tokens[0][0] == "**":
         return None
-    return tuple(chain.from_iterable(map(_characters, tokens)))
+    characters = tuple(chain.from_iterable(map(_characters, tokens)))
+    return Spelled(characters, _spelling(tokens)) if "members" in kinds else characters
 
 
 def _characters(token: re.Match[str]) -> Iterable[Character | None]:

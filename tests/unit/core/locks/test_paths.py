@@ -1,6 +1,7 @@
 """Paths and globs: how they are read, what is refused, and which of them meet."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,8 @@ from coord.core.errors import Invalid
 from coord.core.locks.paths import (
     Character,
     Pattern,
+    Segment,
+    Spelled,
     _characters_overlap,
     _expand,
     _intersect,
@@ -185,26 +188,26 @@ def test_the_root_is_everything(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("{a,b}/c", ["a/c", "b/c"]),
-        ("x{,y}", ["x", "xy"]),
-        ("{a,{b,c}d}e", ["ae", "bde", "cde"]),
-        ("{a,b}{c,d}", ["ac", "ad", "bc", "bd"]),
-        ("src/{*,**}/x", ["src/*/x", "src/**/x"]),
-        ("{a,A}", ["a"]),
+        ("{a,b}/c", ["a/c", "b/c", r"\{a,b\}/c"]),
+        ("x{,y}", ["x", "xy", r"x\{,y\}"]),
+        ("{a,{b,c}d}e", ["ae", "bde", "cde", r"\{a,\{b,c\}d\}e"]),
+        ("{a,b}{c,d}", ["ac", "ad", "bc", "bd", r"\{a,b\}\{c,d\}"]),
+        ("src/{*,**}/x", ["src/*/x", "src/**/x", r"src/\{*,**\}/x"]),
+        ("{a,A}", ["a", r"\{a,a\}"]),
         ("a,b", ["a,b"]),
-        ("{a\\,b,c}", ["a,b", "c"]),
+        ("{a\\,b,c}", ["a,b", "c", r"\{a,b,c\}"]),
         ("[{,}]", ["[{,}]"]),
-        ("{e,a}\u0301", ["\u00e9", "\u00e1"]),
+        ("{e,a}\u0301", ["\u00e9", "\u00e1", "\\{e,a\\}\u0301"]),
     ],
 )
 def test_braces(text: str, expected: list[str]) -> None:
-    """`{a,b}` is one pattern for each alternative; escaped or in a class, its characters mean themselves."""
+    """`{a,b}` is one pattern for each alternative, and one for the name; escaped, its characters mean themselves."""
     assert [pattern.folded for pattern in parse_pattern(text)] == expected
 
 
 def test_as_many_as_allowed() -> None:
     """The limits are limits, not one less: alternatives, wildcards, bytes."""
-    assert len(parse_pattern("{a,b}" * 6)) == 64
+    assert len(parse_pattern("{a,b}" * 6)) == 64 + 1
     assert not one("?" * 64).literal
     assert one("é" * 256).literal
 
@@ -268,6 +271,10 @@ HARD = [
 ]
 
 
+def _characters(segment: Segment | None) -> Any:
+    return segment.characters if isinstance(segment, Spelled) else segment
+
+
 @pytest.mark.parametrize(("a", "b"), list(product(HARD, repeat=2)))
 def test_a_pattern_made_to_be_slow_is_not(a: str, b: str) -> None:
     """What stands in one pattern often is compared with each place of the other only once."""
@@ -280,7 +287,9 @@ def test_a_pattern_made_to_be_slow_is_not(a: str, b: str) -> None:
 
     first, second = one(a), one(b)
     intersects = _intersect(
-        first.segments, second.segments, lambda x, y: _intersect(x, y, characters_overlap)
+        first.segments,
+        second.segments,
+        lambda x, y: _intersect(_characters(x), _characters(y), characters_overlap),
     )
     assert intersects is overlaps(first, second)
     assert compared <= len(set(a)) * len(set(a.split("/"))) * len(b)

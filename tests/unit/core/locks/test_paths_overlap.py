@@ -5,6 +5,7 @@ both: left out, the rest would still match both. So each of its characters is as
 token of one of the two, and a common name of two segments is no longer than they have such tokens together.
 The same holds for segments: a common path has no more of them than the two patterns have besides `**`, and
 one more where `**` is the last (it wants one, whichever). The letter c stands for all that no token names.
+A segment with a class has one name more, the one that is spelled like it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,12 +40,26 @@ def name_matches(tokens: Tokens, name: str) -> bool:
         return not name
     if tokens[0] == "*":
         return any(name_matches(tokens[1:], name[start:]) for start in range(len(name) + 1))
-    return name[:1] in tuple(ONE[tokens[0]]) and name_matches(tokens[1:], name[1:])
+    first = name[:1] if name[:1] in tuple("abc") else "c" if name else ""
+    return first in tuple(ONE[tokens[0]]) and name_matches(tokens[1:], name[1:])
+
+
+def segment_matches(tokens: Tokens, name: str) -> bool:
+    """Whether a segment matches a name; one with a class also matches the name that is spelled like it."""
+    return name_matches(tokens, name) or (has_class(tokens) and name == "".join(tokens))
+
+
+def has_class(tokens: Tokens) -> bool:
+    return any(len(token) > 1 for token in tokens) and tokens != ANY_SEGMENTS
 
 
 def path_matches(pattern: Path, names: Sequence[str]) -> bool:
+    if not any({"*", "?", "**"} & {*tokens} for tokens in pattern) and [*names[: len(pattern)]] == [
+        "".join(tokens) for tokens in pattern
+    ]:
+        return True  # it may be a folder, with everything below
     if all(set(tokens) <= {"a", "b"} for tokens in pattern):
-        return [*names[: len(pattern)]] == ["".join(tokens) for tokens in pattern]
+        return False
     return segments_match(pattern, names)
 
 
@@ -52,7 +67,7 @@ def segments_match(pattern: Path, names: Sequence[str]) -> bool:
     if not pattern:
         return not names
     if pattern[0] != ANY_SEGMENTS:
-        return bool(names) and name_matches(pattern[0], names[0]) and segments_match(pattern[1:], names[1:])
+        return bool(names) and segment_matches(pattern[0], names[0]) and segments_match(pattern[1:], names[1:])
     if len(pattern) == 1:
         return bool(names)
     return any(segments_match(pattern[1:], names[start:]) for start in range(len(names) + 1))
@@ -81,7 +96,8 @@ def test_every_pair_of_short_segments() -> None:
     tokens = ["a", "b", "*", "?", "[ab]", "[!a]"]
     segments = [t for size in (1, 2, 3) for t in product(tokens, repeat=size) if t != ("*", "*")]
     patterns: list[Path] = [(t,) for t in segments]
-    assert disagreements(patterns, [(name,) for name in words("abc", 6)]) == []
+    spelled = ["".join(t) for t in segments if has_class(t)]
+    assert disagreements(patterns, [(name,) for name in words("abc", 6) + spelled]) == []
 
 
 def test_every_pair_of_short_paths() -> None:
@@ -123,12 +139,17 @@ NAMES = words("abc", 4)
 @given(some_paths, some_paths)
 @example((ANY_SEGMENTS, ("a",)), (("a", "b"), ("a",)))
 @example((("a",), ("[!a]", "*")), (("*",), ("*", "a")))
+@example((("[ab]", "b"),), (("[ab]", "b"), ("[!a]", "a")))
+@example((("[ab]", "b"),), (ANY_SEGMENTS, ("a",)))
 def test_mixed_pairs(one: Path, other: Path) -> None:
     """LCK-76, CFL-19: paths whose segments are of every kind.
 
     Of names that the same segments match, one stands for all: no pattern can tell them apart.
     """
-    kinds = {tuple(name_matches(t, name) for t in one + other if t != ANY_SEGMENTS): name for name in NAMES}
+    segments = [tokens for tokens in one + other if tokens != ANY_SEGMENTS]
+    spelled = ["".join(tokens) for tokens in segments if has_class(tokens)]
+    kinds = {tuple(segment_matches(t, name) for t in segments): name for name in NAMES}
+    kinds |= {(*(segment_matches(t, name) for t in segments), name): name for name in spelled}
     paths = (path for size in range(1, 6) for path in product(kinds.values(), repeat=size))
     common = any(path_matches(one, path) and path_matches(other, path) for path in paths)
     [a], [b] = parse_pattern(written(one)), parse_pattern(written(other))
@@ -137,11 +158,11 @@ def test_mixed_pairs(one: Path, other: Path) -> None:
 
 
 @settings(quick, max_examples=2_000 if SOAK else 200)
-@given(some_paths, st.lists(st.sampled_from(NAMES), min_size=1, max_size=5))
+@given(some_paths, st.lists(st.sampled_from([*NAMES, "[ab]", "[!a]b"]), min_size=1, max_size=5))
 def test_single_file_meets_what_matches_it(glob: Path, path: list[str]) -> None:
     """LCK-76, CFL-19: a glob and a single file meet if and only if the glob matches the file."""
     (pattern,) = parse_resource(f"file:{written(glob)}", "r")
-    (file,) = parse_resource(f"file:{'/'.join(path)}", "r", exact=True)
+    (file,) = parse_resource(f"file:{literal_path('/'.join(path)).spelled}", "r", exact=True)
     if not pattern.pattern.literal:  # type: ignore[union-attr]
         assert pattern.overlaps(file) is file.overlaps(pattern) is path_matches(glob, path)
 
@@ -196,7 +217,7 @@ def test_any_text_is_refused_or_has_one_form(text: str) -> None:
         patterns = parse_pattern(text)
     except Invalid:
         return
-    assert 1 <= len(patterns) <= 64
+    assert 1 <= len(patterns) <= 65
     for pattern in patterns:
         [stored], [shown] = parse_pattern(pattern.folded), parse_pattern(pattern.spelled)
         assert stored == pattern._replace(spelled=pattern.folded)
