@@ -1,8 +1,6 @@
 """Read values that people type: durations, resources, numbers, JSON."""
 
-import os
 import re
-from collections.abc import Callable
 from typing import Any
 
 from coord.core.errors import Invalid
@@ -14,7 +12,7 @@ SCHEMES = ("file:", "name:", "project:")
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,3})?"
 _DURATION = "".join(f"(?:({_NUMBER}){unit})?" for unit in UNITS)
 _INTEGER = r"-?[0-9]{1,18}"
-_OF_A_PATH = frozenset("/.*?[]{}")
+_SPECIAL = re.compile(r"[\\*?\[{}]")
 
 
 def duration(text: str, *, zero: bool = False) -> float:
@@ -52,17 +50,17 @@ def span(seconds: float) -> str:
     return "".join(parts[:2]) or "0s"
 
 
-def resource(word: str, exists: Callable[[str], bool] = os.path.lexists) -> str:
-    """Return the resource that a word means: an existing path or what looks like one is a file, else a name.
+def resource(word: str, *, literal: bool = False) -> str:
+    r"""Return a word that names a resource; a `literal` one is a path in which nothing is a wildcard.
 
-    >>> resource("src/app.py"), resource("main-push")
-    ('file:src/app.py', 'name:main-push')
+    >>> resource("main-push"), resource("app/[id]", literal=True)
+    ('main-push', 'file:app/\\[id]')
     """
     if not word or word in SCHEMES:
         raise Invalid(f"{short_repr(word)} is not a resource", hint="for example src/app.py or main-push")
-    if word.startswith(SCHEMES):
+    if not literal or word.startswith(SCHEMES[1:]):
         return word
-    return f"file:{word}" if not _OF_A_PATH.isdisjoint(word) or exists(word) else f"name:{word}"
+    return "file:" + _SPECIAL.sub(r"\\\g<0>", word.removeprefix("file:"))
 
 
 def project_resource(project: str, area: str) -> str:

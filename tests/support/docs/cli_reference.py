@@ -42,13 +42,26 @@ If `ok` is false, `error` has a `code`, a `message` and a `hint`. In JSON, times
 (`expires_at`), and durations are seconds (`expires_in_s`).
 
 You type a duration in seconds or with units: `90`, `90s`, `5m`, `1h`, `7d`, `1h30m`; at most one
-year. You type a resource as `file:…`, `name:…` or `project:…`. Without such a prefix, a word is a
-file if it contains `/`, `.` or a glob character (`*?[]{}`), or if it is an existing path; any other
-word is a name. `--` ends the flags. Unknown flags and commands are errors.
+year. `--` ends the flags. Unknown flags and commands are errors.
 
-A lock on a regular file covers only that file, so others can lock `README.md` beside a locked
-`**/*.py`. A lock on any other path covers everything below it, now and later, so it conflicts with
-every glob that could match something there.
+You type a resource as `file:…`, `name:…` or `project:…`. Without such a prefix, a word that contains
+`/`, `.` or a glob character (`*?[]{}\\`) is a file. Any other word, such as `LICENSE` or `main-push`,
+means both the file and the name of that spelling: one commit locks both, and `unlock`, `renew` and
+`handoff` use those that the session has. Write `./LICENSE` or `name:LICENSE` for one of them. Outside
+of a worktree, and for names that all repositories of the machine share (`claude-config`), it is only
+the name.
+
+What a text covers does not depend on which files exist:
+
+- A path covers everything below it, so it conflicts with every glob that could match something there.
+  Hooks know that an edit writes a single file, so they lock no more than that.
+- A glob covers what it matches, and also the path that is spelled exactly so. `app/[id]/*.tsx` covers
+  `app/i/page.tsx` and `app/[id]/page.tsx`. With `--literal` the words are paths, without wildcards.
+- Case and Unicode composition make no difference.
+
+Only links are looked up on the disk. A folder or glob that contains symlinks or hard links also locks
+what they lead to in the repository, and the reply names it. The reply also says what it cannot cover:
+links to the outside, more than 32 targets, and whatever lies behind the first 20,000 files.
 
 More pages: [tasks, plans and agents](cli-tasks.md), [records, maintenance and
 setup](cli-maintenance.md), [git](cli-git.md), [messages](cli-messages.md).

@@ -22,7 +22,10 @@ DEFINED = {
 COMMANDS = [
     kind for kind in DEFINED if issubclass(kind, Command) and "reply" in vars(kind) and kind is not Command
 ]
-BASES = {"Command", "SessionCommand", "TaskCommand", "LockCommand", "ResourceCommand", "GroupCommand"}
+BASES = {
+    *("Command", "SessionCommand", "TaskCommand", "GroupCommand"),
+    *("LockCommand", "NamedLocksCommand", "ResourceCommand"),
+}
 
 
 def test_every_command_names_a_rule() -> None:

@@ -209,18 +209,25 @@ def test_malformed_patterns_are_refused(text: str, shop: Path) -> None:
         paths(shop, text)
 
 
-def test_a_name_that_exists_is_that_name(shop: Path) -> None:
-    """A file really called `[slug]` is meant by its name; stars and question marks always are wildcards."""
-    (shop / "app/[slug]").mkdir(parents=True)
-    (shop / "app/*").touch()
-    (found,) = paths(shop, "app/[slug]/page.tsx")
-    (pattern,) = parse_pattern(found)
-    assert pattern.literal
-    assert covers(pattern, literal_path("app/[slug]/page.tsx"))
-    (found,) = paths(shop, "app/[slug]/*.tsx")
-    assert covers(parse_pattern(found)[0], literal_path("app/[slug]/page.tsx"))
-    assert paths(shop, "app/*") == ["app/*"]
-    assert paths(shop, "app/[ab]/page.tsx") == ["app/[ab]/page.tsx"]
+@pytest.mark.parametrize(
+    "text", ["app/[slug]/page.tsx", "app/[slug]/*.tsx", "app/[[...slug]]", "app/{id}", "app/*"]
+)
+def test_a_text_means_the_same_before_and_after_its_file_exists(text: str, shop: Path) -> None:
+    """Issue 15: nothing but links is decided by what lies on the disk."""
+    before = paths(shop, text)
+    (shop / text).parent.mkdir(parents=True)
+    (shop / text).touch()
+    assert paths(shop, text) == before
+    assert covers(parse_pattern(before[0])[0], literal_path(text))
+
+
+@pytest.mark.parametrize("name", ["[[...slug]]", "{id}", "[]", "{{name}}"])
+def test_a_balanced_name_that_is_no_pattern_is_that_name(name: str, shop: Path) -> None:
+    """Frameworks name folders so; a bracket that somebody forgot is still an error."""
+    (found,) = paths(shop, f"app/{name}/*.tsx")
+    assert covers(parse_pattern(found)[0], literal_path(f"app/{name}/page.tsx"))
+    (found,) = paths(shop, f"../src/{name}", "src")
+    assert parse_pattern(found)[0].literal
 
 
 def test_a_repository_in_a_folder_with_odd_characters(tmp_path: Path) -> None:
@@ -228,6 +235,18 @@ def test_a_repository_in_a_folder_with_odd_characters(tmp_path: Path) -> None:
     made_repository(tmp_path / "shop [1] {x}")
     shop = tmp_path / "shop [1] {x}"
     assert paths(shop, f"{shop}/src/app.py") == ["src/app.py"]
+
+
+def test_a_folder_above_the_repository_is_no_pattern(tmp_path: Path) -> None:
+    """From outside, by another way and from another worktree: only what is inside can have wildcards."""
+    made_repository(tmp_path / "a [1]" / "shop")
+    shop = tmp_path / "a [1]" / "shop"
+    (tmp_path / "way {x}").symlink_to(shop / "src")
+    added_worktree(shop, tmp_path / "b [2]")
+    assert paths(shop, f"{shop}/src/*.py") == ["src/*.py"]
+    assert paths(shop, "../../../a [1]/shop/src/*.py", "src") == ["src/*.py"]
+    assert paths(shop, f"{tmp_path}/way {{x}}/*.py") == ["src/*.py"]
+    assert paths(shop, f"{tmp_path}/b [2]/src/*.py") == ["src/*.py"]
 
 
 @pytest.mark.parametrize("name", ["a[1].py", "a*b", "what?", "{x}", "back\\slash", "a,b"])

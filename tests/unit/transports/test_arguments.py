@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from coord.core.errors import Invalid
 from coord.transports import arguments
 
-NOWHERE = lambda _path: False  # noqa: E731 - one line says it all
-
 
 def outcome(read: Callable[[str], Any], text: str) -> Any:
     """Return what was read, or the refusal."""
@@ -104,30 +102,18 @@ def test_a_span_is_short(seconds: float, text: str) -> None:
     ("word", "resource"),
     [
         ("src/app.py", "file:src/app.py"),
-        ("app.py", "file:app.py"),
-        ("src/auth/*", "file:src/auth/*"),
-        ("a?c", "file:a?c"),
-        ("[ab]", "file:[ab]"),
-        ("{a,b}", "file:{a,b}"),
-        (".", "file:."),
-        ("main-push", "name:main-push"),
-        ("db:users", "name:db:users"),
-        ("file:main-push", "file:main-push"),
-        ("name:src/app.py", "name:src/app.py"),
+        ("app/[id]/page.tsx", r"file:app/\[id]/page.tsx"),
+        ("a*b", r"file:a\*b"),
+        ("LICENSE", "file:LICENSE"),
+        ("file:what?", r"file:what\?"),
+        ("name:a*", "name:a*"),
         ("project:shop:checkout", "project:shop:checkout"),
     ],
 )
-def test_a_word_without_a_scheme_is_a_file_or_a_name(word: str, resource: str) -> None:
-    """Issue 3, part 4: `/`, `.` or a glob character make a file, anything else a name; a scheme decides."""
-    assert arguments.resource(word, NOWHERE) == resource
-
-
-def test_a_word_that_exists_as_a_path_is_a_file(tmp_path, monkeypatch) -> None:
-    """Issue 3, part 4: `Makefile` is the file if there is one, even as a dangling symlink."""
-    monkeypatch.chdir(tmp_path)
-    assert arguments.resource("Makefile") == "name:Makefile"
-    (tmp_path / "Makefile").symlink_to("nowhere")
-    assert arguments.resource("Makefile") == "file:Makefile"
+def test_a_literal_word_is_a_path(word: str, resource: str) -> None:
+    """Issue 15: `--literal` says path only; a scheme still decides."""
+    assert arguments.resource(word, literal=True) == resource
+    assert arguments.resource(word) == word, "the client decides what a word means"
 
 
 @pytest.mark.parametrize("word", ["", "file:", "name:", "project:"])
@@ -139,14 +125,13 @@ def test_an_empty_resource_is_invalid(word: str) -> None:
 
 @given(st.text(max_size=60))
 def test_any_word_is_a_resource_or_invalid(word: str) -> None:
-    """Whatever is typed keeps its text under exactly one scheme, and a resource stays what it is."""
+    """Whatever is typed keeps its text, or is refused; a literal one is a path that has no wildcards."""
     found = outcome(arguments.resource, word)
     if isinstance(found, Invalid):
         assert word in {"", *arguments.SCHEMES}
     else:
-        assert found.startswith(arguments.SCHEMES)
-        assert found in {word, f"file:{word}", f"name:{word}"}
-        assert arguments.resource(found) == found
+        assert found == word
+        assert arguments.resource(word, literal=True).startswith(arguments.SCHEMES)
 
 
 def test_projects_and_areas_become_resources() -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from coord.core.commands import Command, Reply, SessionCommand
 from coord.core.identity import Process
-from coord.core.locks.commands import LockCommand, LockInfo
+from coord.core.locks.commands import LockInfo, NamedLocksCommand
 from coord.core.sessions.commands import SessionInfo, UpdateSession
 from coord.core.tasks.types import TaskClaim
 
@@ -71,7 +71,7 @@ class HandoffReply(Reply, frozen=True):
         return msgspec.structs.replace(self, locks=[lock.with_fence(offset) for lock in self.locks])
 
 
-class Handoff(LockCommand, frozen=True, kw_only=True):
+class Handoff(NamedLocksCommand, frozen=True, kw_only=True):
     """Give locks of the caller, or its claim of a task, to another session.
 
     If the command names both, it means the task, provided that the caller has claimed it.

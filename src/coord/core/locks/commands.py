@@ -21,7 +21,17 @@ class LockCommand(SessionCommand, frozen=True):
     resources: tuple[str, ...]
 
 
-class ResourceCommand(LockCommand, frozen=True, kw_only=True):
+class NamedLocksCommand(LockCommand, frozen=True, kw_only=True):
+    """A command about locks that the caller has.
+
+    `readings` has the resources of each text that means several, as `LICENSE` means a file and a name. The
+    command is about those of them that the caller has.
+    """
+
+    readings: tuple[tuple[str, ...], ...] = ()
+
+
+class ResourceCommand(NamedLocksCommand, frozen=True, kw_only=True):
     """A command that requests resources; `exact` lists those that are single files."""
 
     exact: tuple[str, ...] = ()
@@ -180,7 +190,7 @@ class ReleaseReply(Reply, frozen=True):
     kept: list[str] = []
 
 
-class ReleaseLocks(LockCommand, frozen=True):
+class ReleaseLocks(NamedLocksCommand, frozen=True):
     """Release locks, or all if none is named; a fence, if given, must be that of the lock.
 
     With `use`, only this use of the locks ends. Without it all end, except those of claims.
@@ -199,7 +209,7 @@ class RenewReply(Reply, frozen=True):
     locks: list[LockInfo]
 
 
-class RenewLocks(LockCommand, frozen=True):
+class RenewLocks(NamedLocksCommand, frozen=True):
     """Renew the leases of locks, or of all if none is named."""
 
     rule = "coord.core.locks.release:renew_locks"
@@ -215,6 +225,7 @@ class CheckReply(Reply, frozen=True):
     free: bool
     holders: list[LockInfo]
     more: bool = False
+    warnings: list[str] = []
 
 
 class CheckLocks(ResourceCommand, frozen=True):

@@ -13,7 +13,7 @@ names, as in `app/[id]/page.tsx`, so a segment with a class also matches the nam
 | `{a,b}`             | one pattern for each alternative, and one for the name with these braces       |
 | `\*`                | the character itself: one of `\ * ? [ ] { } , ! ^ -`                           |
 
-A path whose only wildcards are classes may be spelled as a directory is, so it covers what is below that, too.
+If classes are its only wildcards, the path that is spelled so may be a directory: it covers what is below.
 
 Names that differ only in case or in Unicode composition are the same name, as on some file systems. They are
 compared in a case-folded form, in which `?` and classes count characters. Both ends of a range are folded.
@@ -86,7 +86,7 @@ class Pattern(NamedTuple):
 
 
 def parse_pattern(text: str) -> list[Pattern]:
-    """Return the patterns that a text stands for: one for each alternative of its braces, and their spelling."""
+    """Return the patterns of a text: one for each alternative of its braces, and one for their spelling."""
     plain = _plain(text)
     if plain is not None:
         return [plain]
@@ -96,7 +96,9 @@ def parse_pattern(text: str) -> list[Pattern]:
         raise _invalid(text, "contains a control character or half a character", "name the file without it")
     alternatives = _expand(text)
     if len(alternatives) > 1:
-        alternatives.append("".join(rf"\{token[0]}" if token["brace"] else token[0] for token in _tokens(text)))
+        alternatives.append(
+            "".join(rf"\{token[0]}" if token["brace"] else token[0] for token in _tokens(text))
+        )
     patterns = map(_pattern, alternatives)
     return list({pattern.folded: pattern for pattern in patterns}.values())
 
@@ -166,6 +168,40 @@ def covers(pattern: Pattern, path: Pattern) -> bool:
     if names and path.directory[: len(names)] == names:
         return True
     return _intersect(pattern.segments, path.segments[:-1], _segments_overlap)
+
+
+def parts_below(pattern: Pattern, path: Pattern) -> list[str]:
+    """Return what a pattern covers below a literal path, as texts relative to it.
+
+    An empty text is the path itself and everything below it. If nothing is covered, the list is empty.
+
+    >>> [glob], [link] = parse_pattern("src/**/*.py"), parse_pattern("src/link")
+    >>> parts_below(glob, link)
+    ['**/*.py']
+    """
+    names, spelled = path.directory, pattern.spelling or pattern.directory
+    if (pattern.literal or pattern.spelling) and names[: len(spelled)] == spelled:
+        return [""]
+    texts = pattern.spelled.split("/") if pattern.spelled != "." else []
+    segments = [None if text == "**" else _pattern(text).segments[0] for text in texts]
+    positions = _past_runs({0}, segments)
+    for name in names:
+        matched = {at for at in positions if at < len(texts)}
+        stay = {at for at in matched if segments[at] is None}
+        step = {at + 1 for at in matched - stay if _segments_overlap(segments[at] or "", name)}
+        positions = _past_runs(stay | step, segments)
+    if len(texts) in positions:
+        return [""]
+    # What a run begins also covers what follows the run.
+    return ["/".join(texts[at:]) for at in sorted(positions) if at - 1 not in positions or segments[at - 1]]
+
+
+def _past_runs(positions: set[int], segments: Sequence[Segment | None]) -> set[int]:
+    """Return positions in segments, and those behind the runs that begin there."""
+    found = set(positions)
+    for at, segment in enumerate(segments):
+        found |= {at + 1} if segment is None and at in found else set()
+    return found
 
 
 def fold(text: str) -> str:

@@ -28,6 +28,7 @@ from coord.core.locks.commands import (
     LockPeriods,
     LockRequestInfo,
     LockWatch,
+    NamedLocksCommand,
     WatchLocks,
 )
 from coord.core.locks.locks import (
@@ -111,6 +112,41 @@ def _ended(tx: Transaction, resource: Resource, fence: int) -> tuple[Lock, EndRe
     return None
 
 
+def unheld_readings(
+    tx: Transaction,
+    command: NamedLocksCommand,
+    resources: list[Resource],
+    session: str,
+    now: int,
+    *,
+    despite_loss: bool = False,
+) -> set[str]:
+    """Return the prefixes of resources that a session does not have, but another reading of the same text.
+
+    A lock that the session lost while it kept the other is not among them, unless `despite_loss`.
+    """
+    unheld: set[str] = set()
+    for texts in command.readings:
+        prefixes = {each.prefix for text in texts for each in parse_resource(text, command.repository)}
+        group = [resource for resource in resources if resource.prefix in prefixes]
+        locks = {each.prefix: read_lock(tx, each.lock_key(session)) for each in group}
+        fences = {lock.fence for lock in locks.values() if lock and ended_by_time(lock, now) is None}
+        for resource in group if fences else ():
+            lock = locks[resource.prefix]
+            if lock is None:
+                gone = despite_loss or not any(_was_lost(tx, resource, fence, session) for fence in fences)
+            else:
+                gone = despite_loss and ended_by_time(lock, now) is not None
+            unheld |= {resource.prefix} if gone else set()
+    return unheld
+
+
+def _was_lost(tx: Transaction, resource: Resource, fence: int, session: str) -> bool:
+    """Whether a session had a lock on this under a fence, and did not release it itself."""
+    ended = _ended(tx, resource, fence)
+    return ended is not None and ended[0].owner == session and ended[1] not in IN_ORDER
+
+
 def list_lock_periods(tx: Transaction, command: ListLockPeriods, now: int) -> LockPeriods:
     """Return a page of the periods in which locks were held, in the order of their keys."""
     prefix = keys.ended_lock_prefix(command.space) if command.ended else _locks_prefix(command.space)
@@ -167,6 +203,7 @@ def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
     if command.mode and command.mode not in list(Mode):
         raise Invalid(f"{command.mode!r} is not a mode", hint="use read, write or exclusive")
     requester = requester_of(tx, session)
+    unheld = unheld_readings(tx, command, resources, session, now) if command.fence else set()
     holders: dict[str, LockInfo] = {}
     free = True
     for asked in resources:
@@ -179,7 +216,7 @@ def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:
                 return CheckReply(False, list(holders.values()), more=True)  # no other lock can change this
             holders[lock_at.key] = lock_info(require_lock(tx, lock_at.key), now)
             free = False
-        if command.fence:
+        if command.fence and asked.prefix not in unheld:
             free = free and own is not None and own.fence == command.fence and ended_by_time(own, now) is None
     return CheckReply(free, list(holders.values()))
 

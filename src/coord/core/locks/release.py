@@ -4,7 +4,7 @@ import msgspec
 
 from coord.core.errors import LockLost, NotFound, NotOwner, Refused
 from coord.core.locks.commands import (
-    LockCommand,
+    NamedLocksCommand,
     ReleaseLocks,
     ReleaseReply,
     RenewLocks,
@@ -22,6 +22,7 @@ from coord.core.locks.locks import (
     require_lock,
     resource_of,
 )
+from coord.core.locks.queries import unheld_readings
 from coord.core.locks.resources import NAMED_RESOURCES_MAX, Resource, parse_resources
 from coord.core.locks.schema import EndReason, Guard, Lock, LockRenewed
 from coord.core.locks.uses import claims_using, is_claim
@@ -36,7 +37,7 @@ def release_locks(tx: Transaction, command: ReleaseLocks, now: int) -> ReleaseRe
     A lock that a claim needs stays. To name one that nothing else needs is a mistake, which is refused.
     """
     session = ensure_session(tx, command.caller, now)
-    locks_at = own_locks(tx, command, session.session_id, now, command.fence)
+    locks_at = own_locks(tx, command, session.session_id, now, command.fence, despite_loss=True)
     for lock_at in locks_at if command.resources else ():
         _check_use(lock_at.lock, command.use)
     freed: list[Resource] = []
@@ -85,8 +86,20 @@ def _check_use(lock: Lock, use: str) -> None:
         )
 
 
-def own_locks(tx: Transaction, command: LockCommand, session: str, now: int, fence: int = 0) -> list[LockAt]:
-    """Return the named locks, or all; refuse unless the session holds every one of them."""
+def own_locks(
+    tx: Transaction,
+    command: NamedLocksCommand,
+    session: str,
+    now: int,
+    fence: int = 0,
+    *,
+    despite_loss: bool = False,
+) -> list[LockAt]:
+    """Return the named locks, or all; refuse unless the session holds every one of them.
+
+    Of a text that means several resources, the session needs those that it has ever locked with the others;
+    `despite_loss`, one of them is enough.
+    """
     if not command.resources:
         return [
             LockAt(lock_at.key, require_lock(tx, lock_at.key), lock_at.resource)
@@ -95,7 +108,8 @@ def own_locks(tx: Transaction, command: LockCommand, session: str, now: int, fen
         ]
     resources = parse_resources(command.resources, command.repository, NAMED_RESOURCES_MAX)
     tx.prefetch(*(resource.lock_key(session) for resource in resources))
-    return [_own_one(tx, resource, session, fence, now) for resource in resources]
+    unheld = unheld_readings(tx, command, resources, session, now, despite_loss=despite_loss)
+    return [_own_one(tx, each, session, fence, now) for each in resources if each.prefix not in unheld]
 
 
 def _own_one(tx: Transaction, resource: Resource, session: str, fence: int, now: int) -> LockAt:

@@ -181,6 +181,7 @@ def parse_resources(
     found: dict[str, Resource] = {}
     for text in sorted(texts, key=exact.__contains__, reverse=True):  # what is also named as a path is one
         found.update((each.prefix, each) for each in parse_resource(text, repository, text in exact, nested))
+    limit += sum("{" in text for text in texts)  # the name with these braces, beside its alternatives
     if len(found) > limit:
         raise Invalid(
             f"{len(found)} resources in one request", hint=f"at most {limit}; a glob may cover them"

@@ -1,6 +1,5 @@
 """A connection: an open store in the name of one session, and the store that each resource belongs to."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -9,15 +8,15 @@ import msgspec
 from coord.core.commands import Command, SessionCommand
 from coord.core.errors import CoordError, Invalid, NotFound
 from coord.core.identity import Caller
-from coord.core.ids import check_id, short_repr
+from coord.core.ids import check_id
 from coord.core.limits import UNLIMITED_TENANT
-from coord.core.locks.paths import fold, is_literal
+from coord.core.locks.paths import fold
 from coord.engine.engine import Engine
 from coord.host.consent import Configuration, read_consented
-from coord.host.paths import repository_path
 from coord.host.processes import probe
 from coord.host.store_location import StoreLocation, user_location
 from coord.sdk.client.open import open_location
+from coord.sdk.client.words import Words, no_resource, read_words
 from coord.stores.contract import Store
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, retry_unreachable
@@ -90,36 +89,23 @@ class Connection:
         return read_consented(self.location.repository, self._environ)
 
     def resolve(self, resources: str | Iterable[str]) -> tuple[str, ...]:
-        """Return resources as the core names them: paths relative to the repository, symlinks resolved."""
-        return self.resolve_with_files(resources)[0]
+        """Return resources as the core names them: paths relative to the repository, links resolved."""
+        return self.read_words(resources).texts
 
-    def resolve_with_files(self, resources: str | Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return resources as the core names them, and the subset that names existing files."""
+    def read_words(self, resources: str | Iterable[str], *, names: bool = True) -> Words:
+        """Return what words mean here; without `names`, a bare word like `LICENSE` is only a file."""
         try:
             words = [resources] if isinstance(resources, str) else list(resources)
         except TypeError as error:
-            raise _no_resource(resources) from error
-        found: dict[str, bool] = {}
-        for word in words:
-            if not isinstance(word, str):
-                raise _no_resource(word)
-            kind, colon, rest = word.partition(":")
-            if not colon or kind not in ("file", "name", "project"):
-                kind, rest = "file", word
-            if kind == "file":
-                exact = os.path.isfile(os.path.join(self._cwd, rest))
-                for path in repository_path(self.location.repository, rest, self._cwd):
-                    found[f"file:{path}"] = exact and is_literal(path)
-            else:
-                found[f"{kind}:{rest}"] = False
-        return tuple(found), tuple(text for text, exact in found.items() if exact)
+            raise no_resource(resources) from error
+        return read_words(words, self.location, self._cwd, names=names)
 
-    def resolve_or_all(self, resources: str | Iterable[str] | None) -> tuple[str, ...]:
-        """Return resources as `resolve` does; None means all and gives (), an empty list is refused."""
-        texts = () if resources is None else self.resolve(resources)
-        if resources is not None and not texts:
+    def read_words_or_all(self, resources: str | Iterable[str] | None) -> Words:
+        """Return what words mean; None means all and gives no texts, an empty list is refused."""
+        words = Words(()) if resources is None else self.read_words(resources)
+        if resources is not None and not words.texts:
             raise Invalid("no resource given", hint="omit the list to mean all")
-        return texts
+        return words
 
     def store_for(self, resources: Sequence[str]) -> "Connection":
         """Return the connection for these resources: locks of the machine are in the user's store."""
@@ -186,9 +172,3 @@ class Connection:
                 host.engine.call(msgspec.structs.replace(command, caller=caller))
         except CoordError:
             return
-
-
-def _no_resource(word: object) -> Invalid:
-    return Invalid(
-        f"{short_repr(word)} is not a resource", hint="for example 'src/app.py' or 'name:main-push'"
-    )

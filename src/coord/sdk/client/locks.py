@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from coord.core.ids import check_id
 from coord.core.locks.commands import (
     AcquireLocks,
@@ -32,6 +34,7 @@ from coord.core.locks.commands import (
 from coord.core.locks.uses import check_use
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import POLL_S, WAIT_S_MAX, call_while_busy, wait_in_queue, waiting_process
+from coord.sdk.client.words import Words
 from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:
@@ -67,8 +70,8 @@ class LockCalls(Connection):
         `use` says which running command needs them, as `guard:<id>`; `unlock` with it ends only this use.
         With `progress_timeout_s` they end if this session shows no sign of life for that time.
         """
-        texts, exact = self.resolve_with_files(resources)
-        client = self.store_for(texts)
+        words = self.read_words(resources)
+        client = self.store_for(words.texts)
         if client is not self and wait_s != 0 and self.call(ListLocks(self.caller, own=True)):
             wait_s = 0  # no waiting across two stores: a deadlock between them could not be detected
         patience_s = WAIT_S_MAX if wait_s is None else wait_s
@@ -76,8 +79,7 @@ class LockCalls(Connection):
         command = AcquireLocks(
             self.caller,
             client.location.repository_id,
-            texts,
-            exact=exact,
+            words.texts,
             mode=str(mode or ""),
             profile=str(profile or ""),
             ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
@@ -96,7 +98,9 @@ class LockCalls(Connection):
         deadline = time.monotonic() + patience_s
         try:
             reply: LockReply = call_while_busy(client, command, deadline, command_id)
-            return wait_in_queue(client, reply, deadline) if reply.outcome is Outcome.WAITING else reply
+            if reply.outcome is Outcome.WAITING:
+                reply = wait_in_queue(client, reply, deadline)
+            return _with_notes(reply, words)
         except Exception:
             raise
         except BaseException:  # a signal: the request may be queued although no reply came
@@ -107,10 +111,16 @@ class LockCalls(Connection):
         self, resources: str | Iterable[str] | None = None, *, fence: int | None = None, use: str = ""
     ) -> ReleaseReply:
         """Release locks of this session; without `resources` all of them, except those of claims."""
-        texts = self.resolve_or_all(resources)
-        client = self.store_for(texts)
-        number = 0 if fence is None else arguments.fence(fence)
-        command = ReleaseLocks(self.caller, client.location.repository_id, texts, number, check_use(use))
+        words = self.read_words_or_all(resources)
+        client = self.store_for(words.texts)
+        command = ReleaseLocks(
+            self.caller,
+            client.location.repository_id,
+            words.texts,
+            0 if fence is None else arguments.fence(fence),
+            check_use(use),
+            readings=words.readings,
+        )
         return client.call(command)
 
     def unlock_all(self) -> ReleaseReply:
@@ -130,11 +140,17 @@ class LockCalls(Connection):
         fence: int | None = None,
     ) -> RenewReply:
         """Renew the leases of locks; without `resources` of all locks of this session."""
-        texts = self.resolve_or_all(resources)
-        client = self.store_for(texts)
-        number = 0 if fence is None else arguments.fence(fence)
-        ttl_ms = 0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s)
-        return client.call(RenewLocks(self.caller, client.location.repository_id, texts, number, ttl_ms))
+        words = self.read_words_or_all(resources)
+        client = self.store_for(words.texts)
+        command = RenewLocks(
+            self.caller,
+            client.location.repository_id,
+            words.texts,
+            0 if fence is None else arguments.fence(fence),
+            0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
+            readings=words.readings,
+        )
+        return client.call(command)
 
     def check(
         self,
@@ -148,20 +164,19 @@ class LockCalls(Connection):
 
         With `fence`, return whether it still holds them.
         """
-        texts, exact = self.resolve_with_files(resources)
-        client = self.store_for(texts)
-        number = 0 if fence is None else arguments.fence(fence)
-        return client.call(
-            CheckLocks(
-                self.caller,
-                client.location.repository_id,
-                texts,
-                mode,
-                number,
-                0 if limit is None else arguments.limit(limit),
-                exact=exact,
-            )
+        words = self.read_words(resources)
+        client = self.store_for(words.texts)
+        command = CheckLocks(
+            self.caller,
+            client.location.repository_id,
+            words.texts,
+            mode,
+            0 if fence is None else arguments.fence(fence),
+            0 if limit is None else arguments.limit(limit),
+            readings=words.readings,
         )
+        reply: CheckReply = client.call(command)
+        return msgspec.structs.replace(reply, warnings=list(words.notes)) if words.notes else reply
 
     def locks(self, session: str | None = None) -> list[LockInfo]:
         """Return the current locks of one session or of all, and the sessions that wait for each."""
@@ -187,12 +202,13 @@ class LockCalls(Connection):
         from coord.core.ids import is_id
         from coord.core.lifecycle.commands import Handoff
 
-        texts = self.resolve(resource) if resource else ()
-        client = self.store_for(texts)
+        words = self.read_words(resource) if resource else Words(())
+        client = self.store_for(words.texts)
         command = Handoff(
             self.caller,
             client.location.repository_id,
-            texts,
+            words.texts,
+            readings=words.readings,
             to=check_id("session id", peer),
             tenant=self.tenant,
             project=self.caller.project,
@@ -215,19 +231,18 @@ class LockCalls(Connection):
         ttl_s: float | None = None,
     ) -> LockReply:
         """Take locks over from a holder that is dead or gone; with `force` from any, for a reason."""
-        texts, exact = self.resolve_with_files(resource)
-        client = self.store_for(texts)
+        words = self.read_words(resource)
+        client = self.store_for(words.texts)
         command = StealLock(
             self.caller,
             client.location.repository_id,
-            texts,
-            exact=exact,
+            words.texts,
             dead_owner=dead_owner,
             force=force,
             reason=arguments.one_line("reason", reason),
             ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
         )
-        return client.call(command)
+        return _with_notes(client.call(command), words)
 
     def preempt(
         self,
@@ -240,14 +255,13 @@ class LockCalls(Connection):
         ttl_s: float | None = None,
     ) -> LockReply:
         """Ask holders of lower priority to release locks, and wait in the queue for them."""
-        words = [resource] if isinstance(resource, str) else list(resource)
-        texts, exact = self.resolve_with_files(words)
+        named = [resource] if isinstance(resource, str) else list(resource)
+        texts = self.resolve(named)
         client = self.store_for(texts)
         command = PreemptLock(
             self.caller,
             client.location.repository_id,
             texts,
-            exact=exact,
             priority=arguments.priority(priority),
             grace_ms=arguments.milliseconds("grace", grace_s, min_s=0),
             reason=arguments.one_line("reason", reason),
@@ -255,4 +269,11 @@ class LockCalls(Connection):
         asked: PreemptReply = client.call(command)
         grace_left_s = max(0.0, (asked.until_ms - client.log.now()) / 1000)
         patience_s = grace_left_s + POLL_S if wait_s is None else wait_s
-        return self.acquire(words, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)
+        return self.acquire(named, ttl_s=ttl_s, reason=reason, wait_s=patience_s, priority=priority)
+
+
+def _with_notes(reply: LockReply, words: Words) -> LockReply:
+    """Return a reply that also says which links the words cover."""
+    if not words.notes:
+        return reply
+    return msgspec.structs.replace(reply, warnings=[*words.notes, *reply.warnings])

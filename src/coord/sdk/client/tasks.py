@@ -435,13 +435,13 @@ class TaskCalls(Connection):
             return task
         root = self.location.repository.root if from_root and self.location.repository is not None else None
         words = [_below(root, text) for text in task.files] if root else task.files
-        files, exact = self.resolve_with_files(words)
+        files = self.read_words(words, names=False).texts
         of_host = [text for text in files if text in self.location.host_locks]
         if of_host:
             raise Invalid(
                 f"{of_host[0]} belongs to this machine, tasks to a repository", hint="lock it separately"
             )
-        return msgspec.structs.replace(task, files=files, exact=exact, repository=self.location.repository_id)
+        return msgspec.structs.replace(task, files=files, exact=(), repository=self.location.repository_id)
 
     def _release(
         self,

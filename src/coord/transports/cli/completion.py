@@ -5,7 +5,7 @@ The words come from the command specs and the store, so the scripts never become
 
 from collections.abc import Callable, Iterable
 
-from coord.core.errors import CoordError, Invalid
+from coord.core.errors import CoordError
 from coord.transports import arguments
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS, KINDS, WELL_KNOWN
 from coord.transports.cli.commands.registry import find, first_words, is_noun, verbs
@@ -43,6 +43,9 @@ end
 complete -c coord -f -a '(__coord_words)'
 """,
 }
+
+_OF_A_PATH = frozenset("/.*?[]{}\\")
+"""A word with one of these is only a file."""
 
 Asks = Callable[[str], Iterable[str]]
 """Returns the words of a kind, such as `held` or `tasks`, from the store."""
@@ -135,16 +138,16 @@ def _listed(item: Flag | Argument, current: str, ask: Asks) -> list[str]:
     if not item.completes:
         return []
     first, comma, _ = current.rpartition(",") if item.kind == "names" else ("", "", current)
-    return [first + comma + _short(word) for word in ask(item.completes)]
+    return list(dict.fromkeys(first + comma + _short(word) for word in ask(item.completes)))
 
 
 def _short(resource: str) -> str:
     """Return a resource without its prefix if possible, because a colon ends a word in bash."""
     scheme, _, bare = resource.partition(":")
-    try:
-        return bare if scheme in {"file", "name"} and arguments.resource(bare) == resource else resource
-    except Invalid:
+    only_a_file = scheme == "name" and not _OF_A_PATH.isdisjoint(bare)
+    if scheme not in {"file", "name"} or only_a_file or bare.startswith(arguments.SCHEMES):
         return resource
+    return bare
 
 
 def quietly(ask: Asks) -> Asks:

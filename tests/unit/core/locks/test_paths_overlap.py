@@ -67,7 +67,9 @@ def segments_match(pattern: Path, names: Sequence[str]) -> bool:
     if not pattern:
         return not names
     if pattern[0] != ANY_SEGMENTS:
-        return bool(names) and segment_matches(pattern[0], names[0]) and segments_match(pattern[1:], names[1:])
+        return (
+            bool(names) and segment_matches(pattern[0], names[0]) and segments_match(pattern[1:], names[1:])
+        )
     if len(pattern) == 1:
         return bool(names)
     return any(segments_match(pattern[1:], names[start:]) for start in range(len(names) + 1))

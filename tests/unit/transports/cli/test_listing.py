@@ -128,7 +128,7 @@ def listed(coord: Coord, line: str, name: str, field: str) -> tuple[list[str], d
 
 def test_locks_and_tasks_in_pages(coord: Coord, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole list, a limited one, and the rest of it, whatever the length of a page."""
-    coord("ann lock a b c d e")
+    coord("ann lock name:a name:b name:c name:d name:e")
     for name in "vwxyz":
         coord(f"ann task add {name}")
     for line, name, field, every in (

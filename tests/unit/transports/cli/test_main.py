@@ -122,9 +122,9 @@ def test_a_person_is_told_who_is_in_the_way_and_gets_the_lock(coord: Coord) -> N
     coord("ann lock main-push")
     waiting = Terminal(*PROGRAM[1:], "--session", "s-bob", "lock", "main-push")
     waiting.wait_for("), position 1 in the queue")
-    assert "s for name:main-push — held by ann (expires in " in waiting.shown
+    assert "s for main-push — held by ann (expires in " in waiting.shown
     assert coord("ann unlock main-push").code == 0
-    waiting.wait_for("Lock acquired ✓ name:main-push")
+    waiting.wait_for("Lock acquired ✓ file:main-push, name:main-push")
     assert waiting.exit_code() == 0
 
 

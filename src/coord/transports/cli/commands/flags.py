@@ -45,6 +45,7 @@ HELD = Argument("resource", "a locked path, glob or name", many=True, completes=
 ONE_HELD = Argument("resource", "a locked path, glob or name", completes="held")
 PROJECT = Argument("project", "the project's name", completes="projects")
 AREA = Flag("area", "lock only this area, for example a module", "AREA")
+LITERAL = Flag("literal", "the words are paths; no character is a wildcard")
 MODE = Flag(
     "mode",
     "the lock mode (default: write; names: exclusive)",

@@ -4,6 +4,7 @@ from coord.transports.cli.commands.flags import (
     AREA,
     FENCE,
     HELD,
+    LITERAL,
     MODE,
     ONE_HELD,
     PAGING,
@@ -28,6 +29,7 @@ COMMANDS = (
         ),
         arguments=(RESOURCES,),
         flags=(
+            LITERAL,
             MODE,
             *TAKING,
             Flag(
@@ -39,7 +41,10 @@ COMMANDS = (
             ),
             Flag("hold", "keep and renew it until Ctrl-C; then release it", dest="keep"),
         ),
-        details="Waits while another session has the lock: without limit on a terminal, else 100 s. "
+        details="A path covers everything below it. A word like LICENSE means the file and the name of that "
+        "spelling: write ./LICENSE or name:LICENSE for one of them. A glob like app/[id]/* also covers the "
+        "path that is spelled so. "
+        "Waits while another session has the lock: without limit on a terminal, else 100 s. "
         "With --hold it prints who begins to wait, and ends with Ctrl-C, SIGTERM or the end of its input "
         "(a terminal or a pipe). If the lock is lost, it exits 1.",
     ),
@@ -49,7 +54,7 @@ COMMANDS = (
         handler="coord.transports.cli.handlers.locks:unlock",
         examples=("coord unlock src/app.py", "coord unlock --all"),
         arguments=(HELD._replace(optional=True),),
-        flags=(FENCE, Flag("all", "release everything that no claim needs")),
+        flags=(LITERAL, FENCE, Flag("all", "release everything that no claim needs")),
     ),
     CommandSpec(
         "renew",
@@ -57,7 +62,7 @@ COMMANDS = (
         handler="coord.transports.cli.handlers.locks:renew",
         examples=("coord renew", "coord renew src/app.py --ttl 1h"),
         arguments=(HELD._replace(optional=True),),
-        flags=(TTL, FENCE),
+        flags=(LITERAL, TTL, FENCE),
     ),
     CommandSpec(
         "check",
@@ -66,7 +71,11 @@ COMMANDS = (
         reads=True,
         examples=("coord check src/app.py", "coord check docs --mode read"),
         arguments=(RESOURCES._replace(completes="held"),),
-        flags=(MODE, FENCE._replace(summary="check that this session still has it with this fence")),
+        flags=(
+            LITERAL,
+            MODE,
+            FENCE._replace(summary="check that this session still has it with this fence"),
+        ),
     ),
     CommandSpec(
         "locks",
@@ -94,7 +103,7 @@ COMMANDS = (
         handler="coord.transports.cli.handlers.guard:guard",
         examples=("coord guard main-push -- git push origin main",),
         arguments=(RESOURCES,),
-        flags=(MODE, *TAKING),
+        flags=(LITERAL, MODE, *TAKING),
         rest="command",
         details="Renews the locks while the command runs, releases them afterwards, and exits with the "
         "command's code. If a lock is lost, guard stops the command at once, says to whom it went, and "
@@ -110,6 +119,7 @@ COMMANDS = (
         ),
         arguments=(ONE_HELD,),
         flags=(
+            LITERAL,
             Flag("dead-owner", "take it early if the owner's process is proven dead"),
             Flag("force", "take it from a live owner; requires --reason"),
             REASON,
@@ -122,6 +132,7 @@ COMMANDS = (
         examples=("coord preempt src/app.py --priority 9 --reason 'hotfix' --grace 1m",),
         arguments=(ONE_HELD,),
         flags=(
+            LITERAL,
             PRIORITY._replace(summary="must be higher than the holder's"),
             REASON,
             Flag(
@@ -149,6 +160,7 @@ COMMANDS = (
         flags=(
             Flag("note", "what the other session should know", "TEXT"),
             Flag("task", "WHAT is a task, even if a file has that name"),
+            LITERAL,
         ),
         details="The other session gets the lock with a new fence, or the claim with the next generation. "
         "What this session still sends for it is rejected.",

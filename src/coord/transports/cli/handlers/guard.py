@@ -37,7 +37,7 @@ def guard(client: Client, args: GuardArgs) -> Answer | int:
     """Run a command under locks; return its exit code, or a refusal if it did not start."""
     over, notices = threading.Event(), find_notices(os.environ)
     held = client.lock(
-        *locks.resources_of(args.resources),
+        *locks.resources_of(args),
         command_id=args.command_id,
         on_lost=lambda error: _lost(over, notices, error),
         on_asked=_warn,
@@ -54,7 +54,7 @@ def keep_locked(client: Client, args: locks.LockArgs, **more: Any) -> Answer | i
     """Hold locks until a signal or the end of the input; return 1 if one is lost."""
     over, notices = threading.Event(), find_notices(os.environ)
     held = client.lock(
-        *locks.resources_of(args.resources),
+        *locks.resources_of(args),
         command_id=args.command_id,
         on_lost=lambda error: _lost(over, notices, error),
         on_asked=_warn_holder,
@@ -80,7 +80,7 @@ def keep_locked(client: Client, args: locks.LockArgs, **more: Any) -> Answer | i
 
 def _watchdog(client: Client, held: LockBlock, args: locks.LockArgs) -> Watchdog:
     """Return the watchdog of locks that are asked for next: a grant must never be without one."""
-    return Watchdog(*release_program(client, client.resolve(locks.resources_of(args.resources)), held.use))
+    return Watchdog(*release_program(client, client.resolve(locks.resources_of(args)), held.use))
 
 
 def _end_with_input(over: threading.Event) -> None:
@@ -101,7 +101,7 @@ def _end_with_input(over: threading.Event) -> None:
 def take(client: Client, held: LockBlock, args: locks.LockArgs, **more: Any) -> Answer | None:
     """Take the locks of a block as the flags say; return the refusal, or None if it has them."""
     asked = args if args.ttl_s is not None else msgspec.structs.replace(args, ttl_s=LEASE_S)
-    reply = locks.take(client, locks.resources_of(args.resources), asked, args.mode, use=held.use, **more)
+    reply = locks.take(client, locks.resources_of(args), asked, args.mode, use=held.use, **more)
     if not reply.ok:
         return locks.answer_of(reply)
     held.keep(reply.locks)

@@ -35,6 +35,7 @@ class LockArgs(AcquireArgs, frozen=True):
     """The arguments of `coord guard` and `coord lock`."""
 
     resources: list[str]
+    literal: bool
     mode: str
 
 
@@ -52,9 +53,7 @@ def lock(client: Client, args: PlainLockArgs) -> Answer | int:
         from coord.transports.cli.handlers.guard import keep_locked
 
         return keep_locked(client, args, progress_timeout_s=progress_s)
-    return answer_of(
-        take(client, resources_of(args.resources), args, args.mode, progress_timeout_s=progress_s)
-    )
+    return answer_of(take(client, resources_of(args), args, args.mode, progress_timeout_s=progress_s))
 
 
 class ProjectLockArgs(AcquireArgs, frozen=True):
@@ -73,6 +72,7 @@ class UnlockArgs(Args, frozen=True):
     """The arguments of `coord unlock`."""
 
     resources: list[str]
+    literal: bool
     fence: int | None
     all: bool
 
@@ -86,7 +86,7 @@ def unlock(client: Client, args: UnlockArgs) -> Answer:
         )
     if args.all:
         return _released(client.unlock_all())
-    return _released(client.unlock(resources_of(args.resources), fence=args.fence))
+    return _released(client.unlock(resources_of(args), fence=args.fence))
 
 
 class ProjectUnlockArgs(Args, frozen=True):
@@ -105,13 +105,14 @@ class RenewArgs(Args, frozen=True):
     """The arguments of `coord renew`."""
 
     resources: list[str]
+    literal: bool
     ttl_s: float | None
     fence: int | None
 
 
 def renew(client: Client, args: RenewArgs) -> Answer:
     """Renew locks."""
-    reply = client.renew(resources_of(args.resources) or None, ttl_s=args.ttl_s, fence=args.fence)
+    reply = client.renew(resources_of(args) or None, ttl_s=args.ttl_s, fence=args.fence)
     return Answer(fields_of(reply), _summary("renewed", reply.locks), rows_of(reply.locks), COLUMNS)
 
 
@@ -119,6 +120,7 @@ class StealArgs(Args, frozen=True):
     """The arguments of `coord steal`."""
 
     resource: str
+    literal: bool
     dead_owner: bool
     force: bool
     reason: str
@@ -129,7 +131,10 @@ def steal(client: Client, args: StealArgs) -> Answer:
     if args.force and not args.reason:
         raise Invalid("--force requires --reason", hint="add --reason TEXT; coord records it")
     reply = client.steal(
-        arguments.resource(args.resource), dead_owner=args.dead_owner, force=args.force, reason=args.reason
+        arguments.resource(args.resource, literal=args.literal),
+        dead_owner=args.dead_owner,
+        force=args.force,
+        reason=args.reason,
     )
     return answer_of(_salvaged(client, reply))
 
@@ -141,11 +146,12 @@ class HandoffArgs(Args, frozen=True):
     peer: str
     note: str
     task: bool
+    literal: bool
 
 
 def handoff(client: Client, args: HandoffArgs) -> Answer:
     """Give a lock or a claim to another session."""
-    resource = "" if args.task else arguments.resource(args.what)
+    resource = "" if args.task else arguments.resource(args.what, literal=args.literal)
     reply = client.handoff(resource, args.peer, task=args.what, note=args.note)
     what = f"{reply.task}, generation {reply.generation}" if reply.task else ""
     files = ", ".join(lock.resource for lock in reply.locks)
@@ -157,6 +163,7 @@ class PreemptArgs(Args, frozen=True):
     """The arguments of `coord preempt`."""
 
     resource: str
+    literal: bool
     priority: int
     reason: str
     grace_s: float
@@ -166,7 +173,7 @@ class PreemptArgs(Args, frozen=True):
 def preempt(client: Client, args: PreemptArgs) -> Answer:
     """Ask a holder of lower priority to release its lock."""
     reply = client.preempt(
-        arguments.resource(args.resource),
+        arguments.resource(args.resource, literal=args.literal),
         priority=args.priority,
         reason=args.reason,
         grace_s=args.grace_s,
@@ -179,13 +186,15 @@ class CheckArgs(Args, frozen=True):
     """The arguments of `coord check`."""
 
     resources: list[str]
+    literal: bool
     mode: str
     fence: int | None
 
 
 def check(client: Client, args: CheckArgs) -> Answer:
     """Check whether resources can be locked now."""
-    reply = client.check(resources_of(args.resources), mode=args.mode, fence=args.fence, limit=HOLDERS_MAX)
+    reply = client.check(resources_of(args), mode=args.mode, fence=args.fence, limit=HOLDERS_MAX)
+    _warn(reply.warnings)
     if reply.free:
         return Answer(fields_of(reply), "Free")
     message = (
@@ -219,9 +228,14 @@ def _rows_with_waiters(found: Sequence[LockInfo]) -> list[dict[str, Any]]:
     return rows
 
 
-def resources_of(typed: Sequence[str]) -> list[str]:
+def resources_of(args: LockArgs | UnlockArgs | RenewArgs | CheckArgs) -> list[str]:
     """Return the resources that a user typed."""
-    return [arguments.resource(word) for word in typed]
+    return [arguments.resource(word, literal=args.literal) for word in args.resources]
+
+
+def _warn(warnings: Sequence[str]) -> None:
+    for line in warnings:
+        say(f"coord: {line}")
 
 
 def take(
@@ -256,7 +270,8 @@ def describe_wait(reply: LockReply, age_s: float) -> str:
 
 
 def _salvaged(client: Client, reply: LockReply) -> LockReply:
-    """Salvage the unfinished changes of previous holders who lost such a lock."""
+    """Salvage the unfinished changes of previous holders who lost such a lock; show the warnings."""
+    _warn(reply.warnings)
     if not reply.ok or not reply.after_loss:
         return reply
     import msgspec

@@ -94,9 +94,9 @@ SLEEPING = ("sh", "-c", "echo ready; exec sleep 1000")
 
 def test_a_stolen_lock_ends_the_command_at_once(coord: Coord) -> None:
     """Guard waits on the store: a named lock is renewed every two minutes, and the loss is noticed now."""
-    process = started("ann", "guard", "main-push", "--", *SLEEPING)
+    process = started("ann", "guard", "name:main-push", "--", *SLEEPING)
     ready(process)
-    assert coord("bob steal main-push --force --reason urgent").code == 0
+    assert coord("bob steal name:main-push --force --reason urgent").code == 0
     code, _, err = finished(process)
     assert code == 1
     assert "a lock was lost while the command ran" in err
@@ -160,7 +160,7 @@ def test_a_guard_killed_outright_takes_its_command_along_and_frees_the_lock(coor
 
     No other command of coord helps: `locks` only reads, and a named lock never ends by a proof of death.
     """
-    process = started("ann", "guard", "main-push", "--", "bash", "-c", STUBBORN)
+    process = started("ann", "guard", "name:main-push", "--", "bash", "-c", STUBBORN)
     assert process.stdout is not None
     pid = int(process.stdout.readline())
     assert holders(coord) == ["s-ann"]
@@ -170,14 +170,16 @@ def test_a_guard_killed_outright_takes_its_command_along_and_frees_the_lock(coor
     poll_until(lambda: not holders(coord), WAIT_S, "the lock is still held")
 
 
-@pytest.mark.parametrize("words", [("guard", "main-push", "--", "true"), ("lock", "main-push", "--hold")])
+@pytest.mark.parametrize(
+    "words", [("guard", "name:main-push", "--", "true"), ("lock", "name:main-push", "--hold")]
+)
 def test_a_guard_killed_as_it_gets_its_lock_frees_it(words: tuple[str, ...], coord: Coord) -> None:
     """REC-28: there is no moment between the grant and the watchdog in which a kill leaves the lock."""
-    coord("bob lock main-push")
+    coord("bob lock name:main-push")
     process = started("ann", *words)
     poll_until(lambda: coord("bob waits").answer["waits"], WAIT_S, "ann does not wait")
     process.send_signal(signal.SIGSTOP)  # it cannot notice the grant
-    coord("bob unlock main-push")
+    coord("bob unlock name:main-push")
     assert holders(coord) == ["s-ann"]
     process.kill()
     process.communicate(timeout=60)
@@ -186,7 +188,7 @@ def test_a_guard_killed_as_it_gets_its_lock_frees_it(words: tuple[str, ...], coo
 
 def test_a_killed_guard_frees_only_its_own_use(coord: Coord) -> None:
     """The second guard of the session goes on under the lock."""
-    killed, other = (started("ann", "guard", "main-push", "--", *SLEEPING) for _ in range(2))
+    killed, other = (started("ann", "guard", "name:main-push", "--", *SLEEPING) for _ in range(2))
     ready(killed)
     ready(other)
     killed.kill()
@@ -203,7 +205,7 @@ def uses(coord: Coord) -> list[str]:
 
 def test_a_guard_killed_with_its_watchdog_leaves_a_lock_that_ends_by_itself(coord: Coord) -> None:
     """Nothing is left to release, so the lease ends the lock, also that of a name."""
-    words = ["guard", "main-push", "--ttl", "1s", "--", "sh", "-c", "echo $PPID; exec sleep 1000"]
+    words = ["guard", "name:main-push", "--ttl", "1s", "--", "sh", "-c", "echo $PPID; exec sleep 1000"]
     process = started("ann", *words)
     assert process.stdout is not None
     guard = int(process.stdout.readline())
@@ -211,7 +213,7 @@ def test_a_guard_killed_with_its_watchdog_leaves_a_lock_that_ends_by_itself(coor
     for pid in (guard, *family):
         os.kill(pid, signal.SIGKILL)
     process.communicate(timeout=60)
-    code, answer, _ = coord("bob lock main-push --wait 30s")
+    code, answer, _ = coord("bob lock name:main-push --wait 30s")
     assert (code, answer["locks"][0]["owner"]) == (0, "s-bob")
 
 
@@ -238,7 +240,7 @@ def test_what_a_command_leaves_in_the_background_goes_on(coord: Coord, tmp_path:
 def test_a_signal_for_programs_does_not_end_the_watchdog(coord: Coord) -> None:
     """USR1 is for the command; the watchdog shares its group, and must outlive it."""
     script = "trap 'echo $$' USR1; echo ready; while :; do sleep 0.05; done"
-    process = started("ann", "guard", "main-push", "--", "bash", "-c", script)
+    process = started("ann", "guard", "name:main-push", "--", "bash", "-c", script)
     ready(process)
     process.send_signal(signal.SIGUSR1)
     assert process.stdout is not None
@@ -261,9 +263,9 @@ def held_by(process: "subprocess.Popen[str]") -> list[str]:
 def test_hold_keeps_the_lock_until_it_is_ended(end: signal.Signals | None, coord: Coord) -> None:
     """A signal or the end of its input releases what it took, and nothing else."""
     coord("ann lock a.py")
-    process = started("ann", "lock", "--hold", "a.py", "main-push", stdin=subprocess.PIPE)
+    process = started("ann", "lock", "--hold", "a.py", "name:main-push", stdin=subprocess.PIPE)
     assert held_by(process) == ["file:a.py", "name:main-push"]
-    assert coord("bob lock main-push --no-wait").code == 1
+    assert coord("bob lock name:main-push --no-wait").code == 1
     if end is not None:
         process.send_signal(end)
     code, _, err = finished(process)  # this closes its input
@@ -273,25 +275,25 @@ def test_hold_keeps_the_lock_until_it_is_ended(end: signal.Signals | None, coord
 
 def test_hold_tells_who_waits_and_who_took_the_lock(coord: Coord) -> None:
     """The holder sees a waiter when the wait begins; a lost lock is exit 1 and one clear line."""
-    process = started("ann", "lock", "--hold", "main-push", stdin=subprocess.PIPE)
+    process = started("ann", "lock", "--hold", "name:main-push", stdin=subprocess.PIPE)
     held_by(process)
-    waiting = started("bob", "lock", "main-push")
+    waiting = started("bob", "lock", "name:main-push")
     assert process.stderr is not None
     lines = iter(process.stderr.readline, "")
     assert next(line for line in lines if "waits" in line) == "coord: s-bob waits for name:main-push\n"
-    assert coord("eve steal main-push --force --reason urgent").code == 0
+    assert coord("eve steal name:main-push --force --reason urgent").code == 0
     code, _, err = finished(process)
     assert code == 1
     assert "name:main-push was taken by s-eve: by force: urgent" in err
-    coord("eve unlock main-push")
+    coord("eve unlock name:main-push")
     assert finished(waiting)[0] == 0
 
 
 def test_hold_outlives_an_empty_input_that_nobody_can_close(coord: Coord) -> None:
     """In the background the input is /dev/null: its end means nothing."""
-    process = started("ann", "lock", "--hold", "main-push", stdin=subprocess.DEVNULL)
+    process = started("ann", "lock", "--hold", "name:main-push", stdin=subprocess.DEVNULL)
     held_by(process)
-    waiting = started("bob", "lock", "main-push")
+    waiting = started("bob", "lock", "name:main-push")
     assert process.stderr is not None
     assert any("s-bob waits" in line for line in iter(process.stderr.readline, "")), "it has ended"
     process.send_signal(signal.SIGINT)
@@ -301,8 +303,8 @@ def test_hold_outlives_an_empty_input_that_nobody_can_close(coord: Coord) -> Non
 
 def test_ctrl_c_ends_a_wait_for_a_lock_to_hold(coord: Coord) -> None:
     """Before it has the lock, a signal withdraws the request."""
-    coord("ann lock main-push")
-    process = started("bob", "lock", "--hold", "main-push", stdin=subprocess.PIPE)
+    coord("ann lock name:main-push")
+    process = started("bob", "lock", "--hold", "name:main-push", stdin=subprocess.PIPE)
     poll_until(
         lambda: any(lock["waiters"] for lock in coord("ann locks").answer["locks"]),
         WAIT_S,

@@ -15,7 +15,7 @@ def test_lock_answers_with_the_locks(coord: Coord) -> None:
 
     LCK-4, LCK-6, LCK-9, LCK-11, LCK-12, LCK-41.
     """
-    code, answer, line = coord("ann lock src/app.py main-push --ttl 1h --reason", "rework the login")
+    code, answer, line = coord("ann lock src/app.py name:main-push --ttl 1h --reason", "rework the login")
     assert code == 0
     assert list(answer)[:2] == ["ok", "locks"]
     assert [lock["resource"] for lock in answer["locks"]] == ["file:src/app.py", "name:main-push"]
@@ -212,7 +212,7 @@ def test_unlock_all_releases_everything_but_what_claims_need(coord: Coord) -> No
     """Names of the machine are in another store, and are released too; the files of a claim are named."""
     coord("ann task add A-001-x --files b.py")
     coord("ann task next")
-    coord("ann lock a.py main-push")
+    coord("ann lock a.py name:main-push")
     coord("ann lock claude-config")
     code, answer, line = coord("ann unlock --all")
     assert (code, sorted(answer["released"]), answer["kept"]) == (

@@ -220,6 +220,6 @@ def test_completion_offers_what_is_held(coord: Coord, capfd) -> None:
     """Issue 3, part 4: held locks are completed from the store, as people type them."""
     coord("ann lock src/app.py main-push")
     assert main(["completion", "words", "--", "steal", ""]) == 0
-    assert capfd.readouterr().out.split() == ["src/app.py", "main-push"]
+    assert capfd.readouterr().out.split() == ["main-push", "src/app.py"]
     assert main(["--session", "s-ann", "completion", "words", "--", "unlock", ""]) == 0
     assert sorted(capfd.readouterr().out.split()) == ["main-push", "src/app.py"]

@@ -250,7 +250,7 @@ def test_the_dead_are_ended_and_nobody_else(coord: Coord) -> None:
     """SES-19: --fix frees the locks of a process that is proven dead; all others keep their locks."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     coord(f"bob --pid {child.pid} lock main-push")
-    coord("eve lock build")
+    coord("eve lock name:build")
     child.communicate()
     said = coord("ann doctor --fix")
     assert (said.code, found(said, "peers")[0], found(said, "locks")[0]) == (0, "ok", "ok")

@@ -119,7 +119,7 @@ def test_a_clock_that_is_right_is_not_accepted(coord: Coord) -> None:
 def test_what_the_dead_left_behind(coord: Coord) -> None:
     """SES-19: the doctor names a dead session and its lock, with the commands that end them."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    coord(f"bob --pid {child.pid} lock main-push")
+    coord(f"bob --pid {child.pid} lock name:main-push")
     child.communicate()
     said = coord("ann doctor")
     assert said.code == 0

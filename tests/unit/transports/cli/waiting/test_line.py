@@ -29,7 +29,7 @@ def test_it_is_one_line_that_is_rewritten_and_erased(coord: Coord, columns: int)
     """On a terminal `lock` rewrites one line in place, never wider than the terminal, and erases it."""
     coord("ann lock main-push --reason release")
     terminal = waiting("lock", "main-push", columns=columns)
-    terminal.wait_for("s for name:main-push")
+    terminal.wait_for("s for main-push")
     coord("ann unlock main-push")
     terminal.wait_for("\r\x1b[KLock acquired ✓")
     assert terminal.exit_code() == 0
@@ -54,7 +54,7 @@ def test_a_terminal_that_cannot_rewrite_gets_the_line_once(coord: Coord, reposit
     coord("ann lock main-push")
     terminal = waiting("lock", "main-push", "--wait", "1.2", env=environment(TERM="dumb"))
     assert terminal.exit_code() == 3
-    assert terminal.shown.count("s for name:main-push") == 1
+    assert terminal.shown.count("s for main-push") == 1
     assert "\x1b" not in terminal.shown
 
 
@@ -73,7 +73,7 @@ def test_a_bell_rings_for_a_message(coord: Coord, repository: Path) -> None:
     """COORD_NOTIFY=bell: a message that arrives while one waits rings the terminal's bell, once."""
     coord("ann lock main-push")
     terminal = waiting("lock", "main-push", env=environment(COORD_NOTIFY="bell"))
-    terminal.wait_for("s for name:main-push")
+    terminal.wait_for("s for main-push")
     coord("ann send s-bob warn", "soon")
     terminal.wait_for("\a")
     coord("ann unlock main-push")
