@@ -201,7 +201,7 @@ def test_the_root_is_everything(text: str) -> None:
     ],
 )
 def test_braces(text: str, expected: list[str]) -> None:
-    """`{a,b}` is one pattern for each alternative, and one for the name; escaped, its characters mean themselves."""
+    """`{a,b}` is one pattern for each alternative and one for the name; escaped, it means itself."""
     assert [pattern.folded for pattern in parse_pattern(text)] == expected
 
 

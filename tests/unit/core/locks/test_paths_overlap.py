@@ -150,7 +150,9 @@ def test_mixed_pairs(one: Path, other: Path) -> None:
     """
     segments = [tokens for tokens in one + other if tokens != ANY_SEGMENTS]
     spelled = ["".join(tokens) for tokens in segments if has_class(tokens)]
-    kinds = {tuple(segment_matches(t, name) for t in segments): name for name in NAMES}
+    kinds: dict[tuple[object, ...], str] = {
+        tuple(segment_matches(t, name) for t in segments): name for name in NAMES
+    }
     kinds |= {(*(segment_matches(t, name) for t in segments), name): name for name in spelled}
     paths = (path for size in range(1, 6) for path in product(kinds.values(), repeat=size))
     common = any(path_matches(one, path) and path_matches(other, path) for path in paths)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.client_harness import ClientHarness, open_client_harness
-from tests.support.git_folders import added_worktree, git, made_repository
+from tests.support.git_folders import added_worktree, made_repository
 
 GLOB = "**/*.py"
 
