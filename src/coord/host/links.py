@@ -55,7 +55,7 @@ class _Search:
 
     def follow_symlinks(self) -> None:
         """Add the targets of all symlinks in the patterns, and of those in their targets."""
-        for pattern in self._covered:  # which grows meanwhile
+        for pattern in self._covered:  # the loop appends to it
             for entry, path in self._walk(pattern):
                 if entry.is_symlink():
                     self._follow(pattern, path)

@@ -51,7 +51,7 @@ def span(seconds: float) -> str:
 
 
 def resource(word: str, *, literal: bool = False) -> str:
-    r"""Return a word that names a resource; a `literal` one is a path in which nothing is a wildcard.
+    r"""Return a word that names a resource; a `literal` one is a path without wildcards.
 
     >>> resource("main-push"), resource("app/[id]", literal=True)
     ('main-push', 'file:app/\\[id]')

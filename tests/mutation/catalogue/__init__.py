@@ -17,6 +17,7 @@ from tests.mutation.catalogue import (
     shell_effects,
     stores,
     tasks,
+    texts,
 )
 
 MUTANTS = [
@@ -36,4 +37,5 @@ MUTANTS = [
     *shell_effects.MUTANTS,
     *stores.MUTANTS,
     *tasks.MUTANTS,
+    *texts.MUTANTS,
 ]

@@ -15,8 +15,8 @@ from coord.engine.engine import Engine
 from coord.host.consent import Configuration, read_consented
 from coord.host.processes import probe
 from coord.host.store_location import StoreLocation, user_location
+from coord.host.words import Words, no_resource, read_words
 from coord.sdk.client.open import open_location
-from coord.sdk.client.words import Words, no_resource, read_words
 from coord.stores.contract import Store
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, retry_unreachable

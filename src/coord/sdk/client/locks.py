@@ -32,9 +32,9 @@ from coord.core.locks.commands import (
     WithdrawWait,
 )
 from coord.core.locks.uses import check_use
+from coord.host.words import Words
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.waiting import POLL_S, WAIT_S_MAX, call_while_busy, wait_in_queue, waiting_process
-from coord.sdk.client.words import Words
 from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:
