@@ -34,6 +34,12 @@ class Words(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+def paths_of(words: Iterable[str], location: StoreLocation, cwd: str) -> tuple[str, ...]:
+    """Return the resources of paths as they are written, without what links in them lead to."""
+    found = [resolve_path(location.repository, word, cwd).texts for word in words]
+    return tuple(dict.fromkeys(f"file:{text}" for texts in found for text in texts))
+
+
 def is_bare(word: str) -> bool:
     """Whether a word may be the name of a lock and the name of a file."""
     return _OF_A_PATH.isdisjoint(word)

@@ -15,7 +15,7 @@ from coord.engine.engine import Engine
 from coord.host.consent import Configuration, read_consented
 from coord.host.processes import probe
 from coord.host.store_location import StoreLocation, user_location
-from coord.host.words import Words, no_resource, read_words
+from coord.host.words import Words, no_resource, paths_of, read_words
 from coord.sdk.client.open import open_location
 from coord.stores.contract import Store
 from coord.stores.database import Database
@@ -99,6 +99,10 @@ class Connection:
         except TypeError as error:
             raise no_resource(resources) from error
         return read_words(words, self.location, self._cwd, names=names)
+
+    def resolve_paths(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return paths as the core names them, without what the links in a folder lead to."""
+        return paths_of(paths, self.location, self._cwd)
 
     def read_words_or_all(self, resources: str | Iterable[str] | None) -> Words:
         """Return what words mean; None means all and gives no texts, an empty list is refused."""

@@ -82,7 +82,7 @@ def commit(
     require_writable_git(repository, "coord commit")
     git = Git(repository.root)
     own = write_locks(client.call(ListLocks(client.caller, own=True)))
-    selection = _select(git, client, own, client.resolve([f"file:{word}" for word in files]))
+    selection = _select(git, client, own, client.resolve_paths(files))
     _verify_locks(client, selection.locks, fence)
 
     def on_wait(passed_s: float) -> None:

@@ -29,7 +29,7 @@ def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[s
         if not git.run("rev-parse", "--quiet", "--verify", f"{ref}^1").code
         else git.must("mktree").text
     )
-    wanted = CoveredPaths(client.resolve([f"file:{word}" for word in files]))
+    wanted = CoveredPaths(client.resolve_paths(files))
     listed = git.must("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, ref).names
     paths = [path for path in listed if not files or path in wanted]
     if not paths:

@@ -82,7 +82,7 @@ def test_each_hostile_name_can_be_held_alone(shop: Path, coord: Coord) -> None:
     """GIT-16: a lock on one file whose name looks like a pattern covers no other."""
     for name in ("[a].txt", "a.txt"):
         (shop / name).write_text("new\n")
-    assert coord("ann lock", "[a].txt").code == 0
+    assert coord("ann lock --literal", "[a].txt").code == 0
     assert coord("ann commit -m x").answer["files"] == ["[a].txt"]
 
 
