@@ -104,6 +104,49 @@ MUTANTS = [
         ),
     ),
     Mutant(
+        "hooks that a call switched off stay off",
+        "coord.integrations.shell_effects.compare:ShellCall.compare_state",
+        "notes = check.check(before.enforcement)",
+        "notes: list[str] = []",
+        (
+            "tests/unit/integrations/shell_effects/test_enforcement_files.py::test_a_change_is_put_back_and_reported",
+        ),
+    ),
+    Mutant(
+        "what coord init changed is undone",
+        "coord.integrations.shell_effects.enforcement_files:EnforcementCheck.check",
+        "or journal in changed",
+        "",
+        (
+            "tests/unit/integrations/shell_effects/test_enforcement_files.py::test_what_coord_init_changes_stays",
+        ),
+    ),
+    Mutant(
+        "what a person changed in coord.toml is undone",
+        "coord.integrations.shell_effects.enforcement_files:EnforcementCheck._check_file",
+        "_needs_proof(path) and",
+        "False and",
+        ("tests/unit/integrations/shell_effects/test_enforcement_files.py::test_coord_toml_takes_proof",),
+    ),
+    Mutant(
+        "a permission that a person gave is undone",
+        "coord.integrations.shell_effects.enforcement_files:_changes_enforcement",
+        "_hook_fields(before) != _hook_fields(now)",
+        "True",
+        (
+            "tests/unit/integrations/shell_effects/test_enforcement_files.py::test_what_programs_change_there_rightly_stays",
+        ),
+    ),
+    Mutant(
+        "nobody hears that an agent changed the hooks",
+        "coord.integrations.shell_effects.enforcement_files:EnforcementCheck._check_file",
+        "self._report(path, restored=done)",
+        "pass",
+        (
+            "tests/unit/integrations/shell_effects/test_enforcement_files.py::test_a_change_is_put_back_and_reported",
+        ),
+    ),
+    Mutant(
         "a file in doubt is restored",
         "coord.integrations.shell_effects.attribution:Attribution.report",
         "if restore and not each.doubt",

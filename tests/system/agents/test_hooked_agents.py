@@ -5,13 +5,12 @@ from pathlib import Path
 import pytest
 
 from coord.integrations.setup.tools import BY_NAME
-from coord.integrations.shell_effects.saved_content import blob_name
+from coord.integrations.shell_effects.enforcement_files import incidents_of
 from tests.support.agents import stand_in_hook
 from tests.support.agents.drive import TOOLS, RunningAgent, running_agent
 from tests.support.agents.prepared import ADA_S, ADAS, ada_edits, client_of, locks, prepared, wrong_here
 from tests.support.agents.script import Edit, Patch, Pause, Read, Script, Shell, SubAgent
 from tests.support.agents.sessions import Place
-from tests.support.servers.server import poll_until
 
 MEET_S = 90
 PUSH = "git push origin main"
@@ -106,11 +105,12 @@ def check_locks(tool: str, place: Place) -> str:
 
 
 def check_switched_off(tool: str, place: Place, settings: str) -> None:
-    """Hooks missing from the settings are noticed: by Claude's hook at once, and by the doctor."""
-    assert "disableAllHooks" in (place.read(settings) or "")
-    if tool == "claude":
-        poll_until(place.events, 30, "no change of settings was told")
-    assert wrong_here(place) == {"hooks", tool}
+    """Hooks that were removed from the settings are there again, and the doctor reports who did it."""
+    found = place.read(settings) or ""
+    assert ("disableAllHooks" in found, "hooks" in found) == (False, True), tool
+    assert tool not in wrong_here(place)
+    (incident,) = incidents_of(str(place.repository / ".git/coord"))
+    assert (incident.path, incident.restored) == (str(place.repository / settings), True)
 
 
 def check_files(place: Place, told: str) -> None:
@@ -144,27 +144,8 @@ def check_holder(place: Place) -> None:
     """The holder of the file got a message about each overwrite."""
     with client_of(place, ADA_S) as ada:
         found = [message.subject for message in ada.recv(drain=True).messages]
-    assert found == [f"{ADAS} was overwritten"] * len(OVERWRITES)
-
-
-def test_an_overwrite_stays_if_nothing_is_restored(tmp_path: Path) -> None:
-    """Issue 5, part 3: without `restore_overwrites` the model and the holder are notified; the file stays."""
-    place = prepared(tmp_path, "codex")
-    (place.repository / "coord.toml").unlink()
-    ada_edits(place)
-    with running_agent("codex", (Shell(OVERWRITES[0]),), place.repository, place.home) as agent:
-        told = agent.wait().model.was_told()
-    assert f"this command changed {ADAS}, which claude (session {ADA_S}) holds" in told
-    assert "coord did not restore it. Next: stop writing it" in told
-    assert place.read(ADAS) == "stolen\n"
-    with client_of(place, ADA_S) as ada:
-        (message,) = ada.recv(drain=True).messages
-    assert (message.subject, "It was not restored" in (message.body or "")) == (
-        f"{ADAS} was overwritten",
-        True,
-    )
-    kept = blob_name(b"ada\n", like=40 * "-")
-    assert f"git cat-file blob {kept}" in (message.body or "")
+    assert found[:-1] == [f"{ADAS} was overwritten"] * len(OVERWRITES)
+    assert "changed" in found[-1], "everybody hears of an agent that switches its hooks off"
 
 
 @pytest.mark.parametrize("tools", [("claude", "codex"), ("gemini", "claude")], ids="-".join)

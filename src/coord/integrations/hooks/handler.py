@@ -19,7 +19,7 @@ from coord.host.consent import read_consented
 from coord.host.paths import path_in_resource
 from coord.host.store_location import StoreLocation
 from coord.host.tool_process import ToolProcess
-from coord.integrations.hooks import messages
+from coord.integrations.hooks import messages, protected_files
 from coord.integrations.hooks.config import Settings, read_settings
 from coord.integrations.hooks.events import ALLOW, Answer, Event
 from coord.integrations.hooks.identity import caller_of, tenant_of
@@ -312,6 +312,7 @@ class HookHandler:
             wrote=_files(target),
             timeout_s=self.event.timeout_s + MARGIN_S,
             watched=self.settings.watched,
+            settings=protected_files.settings_files(self._environ),
         )
 
     def _observe_after(self, connection: Connection, target: Target, home: StoreLocation | None) -> str:

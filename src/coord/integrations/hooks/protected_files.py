@@ -31,6 +31,12 @@ def check_edit(event: Event) -> str:
     return ""
 
 
+def settings_files(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the settings of all tools: those of a worktree by name, those of the user by path."""
+    home = environ.get("HOME", "") or os.path.expanduser("~")
+    return (*FILES, *(f"{home}/{name}" for name in FILES))
+
+
 def is_configuration(path: str) -> bool:
     """Whether a file, or the target of a link, configures the hooks of a tool or of git."""
     for each in (os.path.normpath(path).casefold(), os.path.realpath(path).casefold()):

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 from coord.core.errors import CoordError
@@ -31,9 +32,11 @@ from coord.integrations.setup.tools import (
     program,
     settings_in,
 )
+from coord.integrations.shell_effects.enforcement_files import INCIDENTS, incidents_of
 from coord.sdk.reports.doctor import BAD, OK, WARN, Finding
 
 SHOWN_MAX = 3
+INCIDENT_DAYS = 7
 
 
 def examine_hooks(repository: Repository, environ: Mapping[str, str]) -> list[Finding]:
@@ -41,7 +44,7 @@ def examine_hooks(repository: Repository, environ: Mapping[str, str]) -> list[Fi
     try:
         journal = read_journal(journal_folder(repository))
         if not journal.edits:
-            return _check_missing(repository, environ)
+            return _check_missing(repository, environ) + _check_incidents(journal_folder(repository))
         plans = plan_repair(repository, environ)
         found = [_check_files(plans), *_check_problems(plans), _check_gate(repository, environ, journal)]
         found += _check_branches(repository, journal)
@@ -59,9 +62,28 @@ def examine_hooks(repository: Repository, environ: Mapping[str, str]) -> list[Fi
             found += _check_worktrees(repository, environ, tools)
             if CODEX in tools:
                 found += check_sandbox(repository.commondir, _worktrees(repository), environ)
+        found += _check_incidents(journal_folder(repository))
     except CoordError as error:
         return [Finding("hooks", BAD, error.message, error.hint)]
     return found
+
+
+def _check_incidents(coord_folder: str) -> list[Finding]:
+    """Look for changes of agents to hooks, settings and coord.toml."""
+    since_s = time.time() - INCIDENT_DAYS * 86_400
+    recent = [each for each in incidents_of(coord_folder) if each.at_s >= since_s]
+    if not recent:
+        return []
+    last = recent[-1]
+    did = "coord put it back" if last.restored else "coord could not put it back"
+    at = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(last.at_s))
+    text = f"session {last.session} changed {last.path} at {at}; {did}"
+    more = f" ({len(recent)} such changes in {INCIDENT_DAYS} days)" if len(recent) > 1 else ""
+    return [
+        Finding(
+            "incidents", WARN, f"{text}{more}", f"ask that agent why; then remove {coord_folder}/{INCIDENTS}"
+        )
+    ]
 
 
 def _check_missing(repository: Repository, environ: Mapping[str, str]) -> list[Finding]:

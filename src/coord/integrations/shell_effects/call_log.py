@@ -131,6 +131,7 @@ class CallFolder:
     """The folder of one worktree's private files, inside the git directory."""
 
     def __init__(self, coord_folder: str, worktree: str) -> None:
+        self.coord_folder = coord_folder
         self.path = f"{coord_folder}/effects/{short(worktree)}"
         os.makedirs(self.path, mode=0o700, exist_ok=True)
 

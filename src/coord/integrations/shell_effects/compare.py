@@ -14,6 +14,11 @@ from coord.integrations.git.clean_files import differing_from_head
 from coord.integrations.git.run import Git
 from coord.integrations.shell_effects.attribution import Attribution, CallText
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls, read_file, remove, write_file
+from coord.integrations.shell_effects.enforcement_files import (
+    EnforcementCheck,
+    enforcement_files,
+    record_files,
+)
 from coord.integrations.shell_effects.held_files import (
     holders_of,
     overlapping,
@@ -50,6 +55,8 @@ class StateBefore(msgspec.Struct, frozen=True):
 
     state: WorktreeState
     held: dict[bytes, SavedFile] = {}
+    enforcement: dict[bytes, SavedFile | None] = {}
+    """The files that decide whether locks are enforced."""
 
 
 class ShellCall:
@@ -66,15 +73,19 @@ class ShellCall:
         self._folders: set[str] = set()
         """Changed paths that are not files: nested repositories."""
 
-    def record_state(self, watched: Sequence[str], calls: Calls) -> None:
-        """Record the state of the files before the call."""
+    def record_state(self, watched: Sequence[str], calls: Calls, settings: Sequence[str]) -> None:
+        """Record the state of the files before the call; `settings`: files with the hooks of tools."""
         remove(self._state)
         save_index(git_dir_of(self._git.folder), self._index)
         state = read_state(self._git, self._index, watched)
         held: dict[bytes, SavedFile] = {}
         with suppress(CoordError, OSError):  # without it, changes are still found
             held = record_held(self._connection, self._git, self._folder, state.files, calls)
-        write_file(self._state, StateBefore(state, held))
+        repository = self._connection.location.repository
+        files = (
+            [] if repository is None else enforcement_files(self._git.folder, repository.commondir, settings)
+        )
+        write_file(self._state, StateBefore(state, held, record_files(self._folder, files)))
 
     def compare_state(self, watched: Sequence[str], request: CallText, *, restore: bool) -> str:
         """Handle the changes since then, and return the notes for the agent."""
@@ -84,8 +95,14 @@ class ShellCall:
                 mine = calls.find(self._name, self._session)
             if before is None or mine is None:
                 return NOT_CHECKED
+            check = EnforcementCheck(
+                self._connection, self._git, self._folder, self._session, request.text, request.cwd
+            )
+            notes = check.check(before.enforcement)
             found = changes(self._git, self._index, before.state, watched)
-            return self._report_changes(found, before, mine, calls, request, restore=restore) if found else ""
+            if found:
+                notes.append(self._report_changes(found, before, mine, calls, request, restore=restore))
+            return "\n".join(note for note in notes if note)
         finally:
             remove(self._state)
             remove(self._index)

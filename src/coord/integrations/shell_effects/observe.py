@@ -26,10 +26,11 @@ def before_call(
     wrote: Sequence[str] = (),
     timeout_s: float = 660.0,
     watched: Sequence[str] = WATCHED,
+    settings: Sequence[str] = (),
 ) -> None:
     """Record a call that may write, and for a shell the state of the files; a failure stops nothing.
 
-    `wrote`: the files of an editor.
+    `wrote`: the files of an editor. `settings`: the files with the hooks of tools.
     """
     with suppress(CoordError, OSError):
         folder = CallFolder(connection.location.folder, worktree)
@@ -38,7 +39,7 @@ def before_call(
         if shell:
             from coord.integrations.shell_effects.compare import ShellCall
 
-            ShellCall(connection, worktree, session, call).record_state(watched, calls)
+            ShellCall(connection, worktree, session, call).record_state(watched, calls, settings)
 
 
 def after_call(

@@ -280,6 +280,8 @@ def test_no_temporary_file_is_left(harness: EffectsHarness) -> None:
     ada_writes(harness, APP, b"ada\n")
     bob_does(harness, f"echo bob > {APP}")
     (folder,) = (harness.root / ".git/coord/effects").iterdir()
-    assert {name.partition("-")[0] for name in os.listdir(folder)} == {"lock", "calls", "saved"}
+    assert {name.partition("-")[0] for name in os.listdir(folder)} == {
+        *("lock", "calls", "saved", "enforcement", "content")
+    }
     assert os.listdir(harness.root / "src") == ["app.py"]
     assert len(list_salvages(Git(str(harness.root)), "bob")) == 1
