@@ -6,8 +6,10 @@ a link may be made later.
 """
 
 import os
+import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from coord.core.errors import Invalid
 from coord.core.locks.paths import Pattern, covers, fold, literal_path, overlaps, parse_pattern, parts_below
@@ -18,6 +20,8 @@ ENTRIES_MAX = 20_000
 """How many files and folders one request looks at: about 50 ms."""
 LINKS_MAX = 32
 """How many targets of links one request adds."""
+NAMES_MAX = 64
+"""How many names of one file a gate checks."""
 SHOWN_MAX = 3
 """How many links of one kind a warning names."""
 
@@ -35,6 +39,41 @@ def find_links(
     search.follow_symlinks()
     search.follow_hard_links()
     return search.found, search.warnings()
+
+
+def other_names(repository: Repository, root: str, paths: Iterable[str]) -> dict[str, list[str]]:
+    """Return the further names of files in a worktree, through symlinks and as hard links."""
+    search = _Search(repository, root, [])
+    targets, inodes = search.all_links({path: _several_names(f"{root}/{path}") for path in paths})
+    return {
+        path: names
+        for path, others in inodes.items()
+        if (names := [each for each in _through_links([path, *others], targets) if each != path])
+    }
+
+
+def _several_names(path: str) -> Inode | None:
+    """Return the inode of a file that has several hard links; None for any other."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return _inode(status) if stat.S_ISREG(status.st_mode) and status.st_nlink > 1 else None
+
+
+def _through_links(paths: list[str], targets: dict[str, str]) -> list[str]:
+    """Return paths, and the paths that lead to them through symlinks, at most `NAMES_MAX`."""
+    found = dict.fromkeys(paths)
+    queue = deque(paths)
+    while queue and len(found) < NAMES_MAX:
+        path = queue.popleft()
+        for link, target in targets.items():
+            name = f"{link}/{path}" if not target else f"{link}{path[len(target) :]}"
+            leads_here = not target or path == target or path.startswith(f"{target}/")
+            if leads_here and name not in found:
+                found[name] = None
+                queue.append(name)
+    return list(found)
 
 
 class _Search:
@@ -74,6 +113,20 @@ class _Search:
             if path not in known:
                 self._add([escaped(path)], known[0], is_file=True)
                 known.append(path)
+
+    def all_links(self, inodes: dict[str, Inode | None]) -> tuple[dict[str, str], dict[str, list[str]]]:
+        """Return the target of each symlink in the worktree, and the other hard links of some files."""
+        targets: dict[str, str] = {}
+        names: dict[Inode, list[str]] = {inode: [] for inode in inodes.values() if inode is not None}
+        numbers = {number for _, number in names}
+        for entry, path in self._walk(parse_pattern(".")[0]):
+            if entry.is_symlink():
+                with suppress(Invalid):
+                    target = path_in_worktree(self._repository, os.path.realpath(f"{self._root}/{path}"))
+                    targets[path] = "/".join(target)
+            elif entry.inode() in numbers:
+                names.get(_inode(entry.stat(follow_symlinks=False)), []).append(path)
+        return targets, {path: names.get(inode, []) if inode else [] for path, inode in inodes.items()}
 
     def warnings(self) -> list[str]:
         """Return a sentence for each kind of link that is not covered."""

@@ -4,6 +4,20 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "a gate does not ask for the other names of a file",
+        "coord.integrations.git.gate.check:_check_paths",
+        "(path, *names.get(path, ()))",
+        "(path,)",
+        ("tests/unit/integrations/git/gate/test_check.py::test_a_link_that_was_made_after_the_grant",),
+    ),
+    Mutant(
+        "a link of somebody else keeps a holder from committing",
+        "coord.integrations.git.gate.check:_other_names",
+        "if path not in own",
+        "if True",
+        ("tests/unit/integrations/git/gate/test_check.py::test_a_link_that_was_made_after_the_grant",),
+    ),
+    Mutant(
         "brackets are always a class",
         "coord.core.locks.paths:_segment",
         'if "members" in kinds',

@@ -219,6 +219,21 @@ def test_a_link_that_leads_out_is_followed(scene: HookHarness, tmp_path: Path) -
     assert set(scene.held()) >= {"file:link.py", "file:src/app.py"}
 
 
+@pytest.mark.parametrize("kind", ["symlink", "hard link"])
+def test_a_link_that_was_made_after_the_grant(scene: HookHarness, kind: str) -> None:
+    """Issue 15: a hook follows links when something is written, whenever they were made."""
+    (scene.root / "lib").mkdir()
+    (scene.root / "lib/real.py").write_text("x")
+    assert scene.write("lib/real.py", "bob").deny == ""
+    if kind == "symlink":
+        os.symlink("../lib", scene.root / "src/link")
+    else:
+        (scene.root / "src/link").mkdir()
+        os.link(scene.root / "lib/real.py", scene.root / "src/link/real.py")
+    assert "lib/real.py" in scene.write("src/link/real.py").deny
+    assert "file:src/link/real.py" not in scene.held()
+
+
 def test_the_git_directory_is_no_place_to_edit(scene: HookHarness) -> None:
     """Hooks and locks live there."""
     for name in (

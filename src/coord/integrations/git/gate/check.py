@@ -8,12 +8,13 @@ import msgspec
 
 from coord.core.errors import Invalid
 from coord.core.identity import Caller
-from coord.core.locks.commands import CheckFences, CheckLocks, FenceInfo, LockInfo
+from coord.core.locks.commands import CheckFences, CheckLocks, FenceInfo, ListLocks, LockInfo
 from coord.core.locks.paths import Pattern, fold, is_unprintable, literal_path, parse_pattern
 from coord.core.locks.paths import covers as path_covers
 from coord.core.locks.queries import FENCES_MAX
 from coord.core.locks.resources import PATH_BYTES_MAX
 from coord.core.tasks.commands import GetTaskStates
+from coord.integrations.git.changes import CoveredPaths, write_locks
 from coord.integrations.git.gate.commits import CommitUnderReview
 from coord.integrations.git.gate.trailers import FenceTrailer
 from coord.sdk.client.connection import Connection
@@ -35,13 +36,31 @@ def check_commits(
 ) -> list[Finding]:
     """Return the problems of commits that a caller makes or moves, each once."""
     paths = dict.fromkeys(path for commit in commits for path in commit.paths)
-    locks = _foreign_locks(connection, caller, list(paths))
+    names = _other_names(connection, caller, paths)
+    locks = _foreign_locks(connection, caller, [*paths, *(each for some in names.values() for each in some)])
     fences = _Fences(connection, (fence for commit in commits for fence in commit.trailers.fences))
     found: dict[Finding, None] = {}
     for commit in commits:
-        found.update(dict.fromkeys(_check_paths(commit, locks, fences)))
+        found.update(dict.fromkeys(_check_paths(commit, locks, fences, names)))
     found.update(dict.fromkeys(_superseded_claims(connection, commits)))
     return list(found)
+
+
+def _other_names(connection: Connection, caller: Caller, paths: Iterable[str]) -> dict[str, list[str]]:
+    """Return the further names of changed files, by links that were perhaps made after a lock was granted.
+
+    A session that has locked a file itself may commit it, whatever links somebody made.
+    """
+    root = connection.location.repository.root if connection.location.repository is not None else None
+    asked = CheckLocks(caller, connection.location.repository_id, ("file:.",), "write", limit=1)
+    if root is None or connection.call(asked).free:
+        return {}
+    from coord.host.links import other_names
+
+    assert connection.location.repository is not None, "it has a root"
+    own = CoveredPaths(lock.resource for lock in write_locks(connection.call(ListLocks(caller, own=True))))
+    unlocked = [path for path in paths if path not in own]
+    return other_names(connection.location.repository, root, unlocked) if unlocked else {}
 
 
 class _Lock(NamedTuple):
@@ -109,7 +128,9 @@ class _Fences:
         self._shown.update(zip(wanted, self._connection.call(asked), strict=True))
 
 
-def _check_paths(commit: CommitUnderReview, locks: list[_Lock], fences: _Fences) -> Iterable[Finding]:
+def _check_paths(
+    commit: CommitUnderReview, locks: list[_Lock], fences: _Fences, names: dict[str, list[str]]
+) -> Iterable[Finding]:
     """Yield the problems of the files of a commit.
 
     If several fences cover a file, the latest counts. If its lock was released in order, the change was
@@ -129,8 +150,9 @@ def _check_paths(commit: CommitUnderReview, locks: list[_Lock], fences: _Fences)
             continue
         for lock in locks:
             mine = lock.shown.owner == commit.trailers.session or lock.shown.fence in own
-            if not mine and covers(lock.pattern, path):
-                yield _held(commit, path, lock.shown)
+            by = next((name for name in (path, *names.get(path, ())) if covers(lock.pattern, name)), None)
+            if not mine and by is not None:
+                yield _held(commit, path, lock.shown, "" if by == path else by)
 
 
 def _superseded_claims(connection: Connection, commits: Sequence[CommitUnderReview]) -> Iterable[Finding]:
@@ -159,12 +181,13 @@ def _superseded_fence(commit: CommitUnderReview, path: str, fence: FenceInfo) ->
     )
 
 
-def _held(commit: CommitUnderReview, path: str, lock: LockInfo) -> Finding:
+def _held(commit: CommitUnderReview, path: str, lock: LockInfo, by: str = "") -> Finding:
     name = shown_path(path)
+    through = f", which {shown_path(by)} leads to," if by else ""
     who = f"{lock.owner} ({lock.agent})" if lock.agent and lock.agent != lock.owner else lock.owner
     until = f" for another {lock.expires_in_s:.0f} s" if lock.expires_in_s else ""
     why = f": {lock.reason}" if lock.reason else ""
-    what = f"{name} is locked by {who} as {lock.resource}{until}{why}"
+    what = f"{name}{through} is locked by {who} as {lock.resource}{until}{why}"
     if commit.commit:
         return Finding(
             f"{what}; {_name(commit)} changes it", "try again after its release (coord locks shows it)"

@@ -1,5 +1,6 @@
 """The gates at a commit: pre-commit and prepare-commit-msg."""
 
+import os
 from pathlib import Path
 from shutil import rmtree
 
@@ -29,6 +30,43 @@ def test_a_glob_is_in_the_way_of_its_own_files_alone(shop: GateHarness) -> None:
     shop.ok("ann", "commit", "-qm", "mine", "--", "README.md")
     shop.write("deep/new.py", "of ann\n")
     assert "deep/new.py is locked by bob" in shop.refused("ann", "commit", "-qm", "more")
+
+
+@pytest.mark.parametrize("kind", ["symlink", "chain", "hard link"])
+def test_a_link_that_was_made_after_the_grant(shop: GateHarness, kind: str) -> None:
+    """Issue 15: the gate asks for the other names of a file; whoever has locked it itself may commit it."""
+    shop.write("lib/real.py", "first\n")
+    shop.ok("cid", "commit", "-qm", "first")
+    shop.lock("bob", "src")
+    (shop.folder / "src").mkdir()
+    if kind == "hard link":
+        os.link(shop.folder / "lib/real.py", shop.folder / "src/two.py")
+    else:
+        (shop.folder / "src/link").symlink_to("../lib" if kind == "symlink" else "../hop")
+        (shop.folder / "hop").symlink_to("lib")
+    with (shop.folder / "lib/real.py").open("a") as file:
+        file.write("of ann\n")
+    shop.plain("add", "lib")
+    said = shop.refused("ann", "commit", "-qm", "mine")
+    assert "lib/real.py, which src/" in said
+    assert " is locked by bob as file:src" in said
+    if kind != "hard link":  # which is the locked file, by another name
+        shop.lock("ann", "lib/real.py")
+        shop.ok("ann", "commit", "-qm", "mine")
+
+
+def test_a_link_elsewhere_is_in_nobodys_way(shop: GateHarness) -> None:
+    """Only links that lead to the changed file count, and a link to a folder above leads to all below."""
+    shop.lock("bob", "src")
+    (shop.folder / "src").mkdir()
+    (shop.folder / "src/out").symlink_to("/etc")
+    (shop.folder / "src/self").symlink_to("self")
+    (shop.folder / "src/docs").symlink_to("../docs")
+    shop.write("lib.py", "of ann\n")
+    shop.ok("ann", "commit", "-qm", "mine", "--", "lib.py")
+    (shop.folder / "src/up").symlink_to("..")
+    shop.write("lib.py", "more of ann\n")
+    assert "lib.py, which src/up/lib.py leads to" in shop.refused("ann", "commit", "-qm", "m", "--", "lib.py")
 
 
 def test_person_is_told(shop: GateHarness) -> None:
