@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from coord.integrations.setup.tools import CODEX, Tool
+from coord.integrations.deadline import deadline_s
+from coord.integrations.setup.tools import CODEX, FAILURE, Tool
 
 ANSWER_S = 15
 EDIT = {"claude": "Write", "codex": "apply_patch", "gemini": "write_file"}
@@ -34,12 +36,17 @@ def probe_hook(tool: Tool, command: str, root: str, environ: Mapping[str, str]) 
         "tool_use_id": "coord-doctor",
         "tool_input": tool_input,
     }
+    began = time.monotonic()
     code, out, errors = run_bounded(["/bin/sh", "-c", command], root, environ, json.dumps(event).encode())
+    took = time.monotonic() - began
     if code is None:
         return f"the hook did not answer within {ANSWER_S} s"
-    if (code == 0 and b"deny" in out) or (code == 2 and errors.strip()):
-        return ""
     words = errors.strip().splitlines()
+    failure = next((line for line in words if line.startswith(FAILURE)), "")
+    if failure:
+        return failure.removeprefix("coord: ")
+    if (code == 0 and b"deny" in out) or (code == 2 and words):
+        return f"the hook takes {took:.1f} s, too long" if took > deadline_s() else ""
     return f"the hook does not refuse a forbidden call (exit {code}{f': {words[-1][:200]}' if words else ''})"
 
 

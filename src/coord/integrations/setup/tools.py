@@ -159,19 +159,21 @@ def refusing_command(tool: Tool, git_directory: str) -> str:
     that. So a shell waits for the hook, kills a frozen one, and turns every failure into a refusal.
     """
     client = program("integrations/hooks/main.py")
-    gone = quote(f"coord: the hook cannot run, {sys.executable} or {client} is gone. {_NEXT_STEP}")
+    gone = quote(f"{FAILURE} cannot run, {sys.executable} or {client} is gone. {_NEXT_STEP}")
     guard = f"[ -x {quote(sys.executable)} ] && [ -r {quote(client)} ] || {{ echo {gone} >&2; exit 2; }}; "
     command = command_of(tool, shared=False, git_directory=git_directory)
     return f"exec /bin/sh -c {quote(guard + _watched(command.removeprefix('exec ')))}"
 
 
+FAILURE = "coord: the hook"
+"""How a refusal begins that comes from the shell around a hook, not from the hook."""
 _NEXT_STEP = "Nothing was changed. A person has to run coord doctor --fix"
 
 
 def _watched(command: str) -> str:
     """Return a script that refuses the call if a command fails, or does not end before the tool gives up."""
     limit = ceil(deadline_s() + ANSWER_S - 1)
-    failed = quote(f"coord: the hook failed, or did not answer within {limit} s. {_NEXT_STEP}")
+    failed = quote(f"{FAILURE} failed, or did not answer within {limit} s. {_NEXT_STEP}")
     return (
         f"exec 3<&0; {command} <&3 3<&- & hook=$!; exec 3<&-; "
         "(trap 'kill $nap; exit' TERM; "

@@ -209,3 +209,71 @@ def test_a_folder_that_cannot_be_written_is_noticed(
     monkeypatch.setattr(os, "access", lambda path, mode: path != refused and real(path, mode))
     state, text, _ = found(coord("ann doctor"), "repository")
     assert (state, text.startswith(f"{refused} cannot be written")) == (wrong, True)
+
+
+def test_an_ephemeral_program_is_reported(
+    coord: Coord, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 15: init warns and names the command; the doctor goes on until hooks of another one are there."""
+    monkeypatch.setattr("coord.integrations.setup.installer.ephemeral_folder", lambda _: "/cache/uv/x")
+    said = coord("ann init --yes")
+    assert (said.code, said.answer["notes"][0].startswith("WARNING: the hooks run a program in")) == (0, True)
+    monkeypatch.undo()
+    monkeypatch.chdir(repository)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    warned = [each for each in coord("ann doctor").answer["checks"] if "/cache/uv/x" in each["message"]]
+    assert [(each["check"], each["state"]) for each in warned] == [("program", "warn")]
+    assert warned[0]["hint"].endswith("coord init --yes")
+    coord("ann init --yes")
+    assert not [each for each in coord("ann doctor").answer["checks"] if "/cache/uv" in each["message"]]
+
+
+BROKEN = [
+    (f"{sys.executable} ] &&", "/nowhere/python ] &&", "the hook cannot run"),
+    (f"{sys.executable} -I /", f"{sys.executable} -m nowhere /", "the hook failed"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "told"), BROKEN)
+def test_a_hook_that_only_its_shell_answers_is_noticed(
+    coord: Coord, repository: Path, old: str, new: str, told: str
+) -> None:
+    """The refusal of the shell around a hook does not count as an answer of the hook."""
+    coord("ann init --yes --tools claude")
+    path = repository / ".claude/settings.local.json"
+    path.write_text(path.read_text().replace(old, new))
+    state, text, hint = found(coord("ann doctor"), "claude")
+    assert (state, told in text, hint) == ("bad", True, "coord doctor --fix")
+    assert coord("ann doctor --fix").code == 0
+
+
+def test_a_hook_that_is_too_slow_is_noticed(
+    coord: Coord, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The doctor measures the answer; the clock of the test says nine seconds."""
+    coord("ann init --yes --tools claude")
+    ticks = iter(range(0, 10_000, 9))
+    monkeypatch.setattr("coord.integrations.setup.probe.time.monotonic", lambda: next(ticks))
+    state, text, _ = found(coord("ann doctor"), "claude")
+    assert (state, "the hook takes 9.0 s, too long" in text) == ("bad", True)
+
+
+def test_a_gate_that_git_does_not_run_is_noticed(coord: Coord, repository: Path) -> None:
+    """Somebody sets core.hooksPath after init; --fix makes git run the gates again."""
+    coord("ann init --yes")
+    subprocess.run(["git", "config", "core.hooksPath", ".husky"], check=True)
+    said = coord("ann doctor")
+    assert (said.code, found(said, "git hooks")[0]) == (1, "bad")
+    assert coord("ann doctor --fix").code == 0
+
+
+def test_settings_that_somebody_removed_are_noticed(coord: Coord, repository: Path) -> None:
+    """Hooks that are gone or of an older form; --fix writes them again and keeps what others wrote."""
+    coord("ann init --yes")
+    (repository / ".codex/hooks.json").unlink()
+    path = repository / ".gemini/settings.json"
+    path.write_text(path.read_text().replace('"timeout": 10000', '"timeout": 9'))
+    said = coord("ann doctor")
+    assert (said.code, found(said, "codex")[0]) == (1, "bad")
+    assert ".gemini/settings.json" in found(said, "hooks")[1]
+    assert coord("ann doctor --fix").code == 0
