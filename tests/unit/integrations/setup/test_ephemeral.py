@@ -1,6 +1,7 @@
 """A coord that something may remove at any time is recognised, and the command that helps is named."""
 
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ LAYOUTS = [
 def stable_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the folder of the tests, which is temporary itself, count as permanent."""
     monkeypatch.setattr(ephemeral, "TEMPORARY", ("/nowhere",))
-    monkeypatch.setattr(ephemeral.tempfile, "gettempdir", lambda: "/nowhere")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")
 
 
 @pytest.mark.parametrize(("layout", "expected"), LAYOUTS)
