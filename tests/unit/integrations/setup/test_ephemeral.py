@@ -27,7 +27,7 @@ LAYOUTS = [
 
 
 @pytest.fixture(autouse=True)
-def stable_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def stable_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the folder of the tests, which is temporary itself, count as permanent."""
     monkeypatch.setattr(ephemeral, "TEMPORARY", ("/nowhere",))
     monkeypatch.setattr(tempfile, "gettempdir", lambda: "/nowhere")
