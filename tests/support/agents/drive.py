@@ -41,6 +41,12 @@ CLAUDE_ARGUMENTS = (
 SUBCOMMAND = {"codex": ("exec",)}
 CODEX_ARGUMENTS = ("--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox")
 BYPASS_TRUST = "--dangerously-bypass-hook-trust"
+SANDBOX = (
+    *("--sandbox", "workspace-write"),
+    # Tests work below /tmp, which would be writable too.
+    *("-c", "sandbox_workspace_write.exclude_slash_tmp=true"),
+    *("-c", "sandbox_workspace_write.exclude_tmpdir_env_var=true"),
+)
 GEMINI_ARGUMENTS = ("--approval-mode", "yolo", "-m", "gemini-2.5-pro", "-o", "stream-json", "-p")
 
 
@@ -114,11 +120,12 @@ def running_agent(
     arguments: tuple[str, ...] = (),
     prompt: str = PROMPT,
     environment: dict[str, str] | None = None,
+    sandboxed: bool = False,
 ) -> Iterator[RunningAgent]:
     """Start an agent in a repository, with hooks (in the tool's own form) in its user's settings.
 
     Without `hooks` they are left as they are, there and in the repository. `trust` is how Codex comes to
-    trust its hooks, if at all. `arguments` are added to the tool's own.
+    trust its hooks, if at all. `arguments` are added to the tool's own. `sandboxed`: in the one of Codex.
     """
     program = command_of(tool)
     if program is None:
@@ -130,6 +137,8 @@ def running_agent(
         settings.write_text(json.dumps({"hooks": hooks}))
     with serving(model) as address:
         own, needs = PREPARE[tool](home, repository, address)
+        if sandboxed:
+            own = (*(word for word in own if word != CODEX_ARGUMENTS[-1]), *SANDBOX)
         if tool == "codex" and trust == "bypassed":
             own = (*own, BYPASS_TRUST)
         if tool == "codex" and trust == "recorded":
