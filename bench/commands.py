@@ -21,7 +21,7 @@ from bench.places import Places
 from bench.repository import environment, make_repository
 from bench.scale import Scale
 
-PACKAGES = ("coord", "msgspec", "sortedcontainers")
+PACKAGES = ("coord", "msgspec", "sortedcontainers", "tree_sitter", "tree_sitter_bash")
 MOST_TIMES_PYTHON = 6.0
 SCRIPT = """#!{python}
 import re

@@ -127,13 +127,15 @@ class GitAct:
         holder.write(OVERWRITTEN, kept)
         self._does(writer, "strays", OVERWRITTEN)
         wrote = f"{writer.session} was here"
-        writer_told = writer.shell(f"echo '{wrote}' > {OVERWRITTEN}", holder.folder)
+        writer_told = writer.shell(
+            f"""python3 -c "print('{wrote}', file=open('{OVERWRITTEN}', 'w'))" """, holder.folder
+        )
         mail = holder.coord("recv", "--drain")["messages"]
         holder_told = " ".join(
             f"{each['subject']}: {each['body']}" for each in mail if each["kind"] == "overwrite"
         )
         found = (holder.folder / OVERWRITTEN).read_text()
-        aside = writer_told.rstrip(".").rpartition(" ")[2]
+        aside = writer_told.partition("git show ")[2].partition(":")[0]
         self.landing.overwrite = Overwrite(
             holder.session, writer.session, OVERWRITTEN, wrote, kept, found, writer_told, holder_told, aside
         )

@@ -24,7 +24,7 @@ HOST_NAMES_MAX = 64
 
 
 class LockPreset(msgspec.Struct, frozen=True):
-    """A lock name that everybody uses for the same purpose, and the commands that need it.
+    """A lock name that everybody uses for the same purpose, and the commands and paths that need it.
 
     A `host` lock is shared by all repositories of a machine. A `main_tree` lock is needed only in the
     first worktree of a repository.
@@ -34,6 +34,8 @@ class LockPreset(msgspec.Struct, frozen=True):
     commands: tuple[str, ...]
     host: bool = False
     main_tree: bool = False
+    paths: tuple[str, ...] = ()
+    """Files and folders; whatever writes them needs the lock."""
 
     @property
     def resource(self) -> str:
@@ -43,18 +45,12 @@ class LockPreset(msgspec.Struct, frozen=True):
 
 LOCKS = (
     LockPreset("cargo-build", ("cargo build",), main_tree=True),
-    LockPreset(
-        "claude-config",
-        tuple(f"{verb} *.claude/*" for verb in ("cp", "mv", "rm", "sed", "tee", "ln")),
-        host=True,
-    ),
+    LockPreset("claude-config", (), host=True, paths=("~/.claude",)),
     LockPreset(
         "engram-serve",
-        (
-            *(f"{verb} *.local/bin/engram" for verb in ("mv", "cp", "rm", "install", "ln")),
-            *(f"{verb} *engram*" for verb in ("kill", "pkill", "killall")),
-        ),
+        tuple(f"{verb} *engram*" for verb in ("kill", "pkill", "killall")),
         host=True,
+        paths=("~/.local/bin/engram",),
     ),
 )
 

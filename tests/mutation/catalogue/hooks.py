@@ -2,6 +2,11 @@
 
 from tests.mutation.mutant import Mutant
 
+HOOK_TESTS = "tests/unit/integrations/hooks"
+SHELL_WRITES = f"{HOOK_TESTS}/test_shell_writes.py"
+PROTECTED = f"{HOOK_TESTS}/test_protected_files.py"
+AGAINST_BASH = "tests/unit/integrations/shell_commands/test_against_bash.py"
+
 MUTANTS = [
     Mutant(
         "a hook lets a tool pass when the store was removed",
@@ -15,15 +20,15 @@ MUTANTS = [
     Mutant(
         "a hook does not see background processes of a shell",
         "coord.integrations.hooks.handler:HookHandler._before",
-        '(self.event.background or outlives_call(self.event.command or ""))',
+        "(self.event.background or (self._line is not None and self._line.outlives_call))",
         "self.event.background",
         ("tests/unit/integrations/hooks/test_handler.py::test_an_action_does_not_outlive_its_line",),
     ),
     Mutant(
         "a hook looks at a patch of two worktrees in one of them",
-        "coord.integrations.hooks.targets:targets_of",
-        "target.worktree",
-        'worktree_of(home) if home else ""',
+        "coord.integrations.hooks.targets:_Targets._add",
+        "(target.location.folder, target.worktree)",
+        "(target.location.folder, worktree_of(self.home) if self.home else '')",
         (
             "tests/unit/integrations/hooks/test_handler.py::test_a_patch_of_two_worktrees_is_looked_at_in_both",
         ),
@@ -31,8 +36,8 @@ MUTANTS = [
     Mutant(
         "a hook does not report that tools write single files",
         "coord.integrations.hooks.handler:HookHandler._begin",
-        "exact=target.exact,",
-        "",
+        "text in target.exact if text in target.resources",
+        "text in ()",
         ("tests/unit/integrations/hooks/test_handler.py::test_beside_a_held_glob_other_files_are_written",),
     ),
     Mutant(
@@ -60,9 +65,9 @@ MUTANTS = [
     ),
     Mutant(
         "a hook looks for a file in the wrong worktree",
-        "coord.integrations.hooks.targets:_target_of",
-        "location, repository.root",
-        "location, (location.repository or repository).root or ''",
+        "coord.integrations.hooks.targets:_Targets._located",
+        "location, repository.root, texts",
+        "location, (location.repository or repository).root or '', texts",
         ("tests/unit/integrations/hooks/test_handler.py::test_an_edit_in_a_worktree_is_looked_at_there",),
     ),
     Mutant(
@@ -75,25 +80,144 @@ MUTANTS = [
     Mutant(
         "an agent may edit the configuration of its hooks",
         "coord.integrations.hooks.protected_files:check_edit",
-        "is_configuration(os.path.join(event.cwd, path))",
+        "is_configuration(os.path.join(event.cwd, os.path.expanduser(path)))",
         "False",
         (
-            "tests/unit/integrations/hooks/test_shell_parser.py::test_the_configuration_of_hooks_is_for_people",
+            "tests/unit/integrations/hooks/test_protected_files.py::test_the_configuration_of_hooks_is_for_people",
         ),
     ),
     Mutant(
         "a hook ignores a command behind a wrapper",
-        "coord.integrations.hooks.shell_parser:_parse_scripts",
-        "scripts += [script for words in commands for script in _scripts(words)]",
+        "coord.integrations.shell_commands.execute:Executor._shell",
+        "self.run(text, inner)",
         "pass",
-        ("tests/unit/integrations/hooks/test_shell_parser.py::test_what_needs_which_lock",),
+        ("tests/unit/integrations/hooks/test_named_locks.py::test_what_needs_which_lock",),
     ),
     Mutant(
         "a command line that redirects counts as read-only",
-        "coord.integrations.hooks.shell_parser:OUTPUT_SIGNS",
-        '(">", "`", "$(", "<(", "--output")',
-        '("`", "$(", "<(")',
-        ("tests/unit/integrations/hooks/test_shell_parser.py::test_what_is_known_for_only_reading",),
+        "coord.integrations.shell_commands.walk:Walker._redirect",
+        "self.effects.write(state.folders, word)\n                    self.effects.acts = True",
+        "pass",
+        ("tests/unit/integrations/shell_commands/test_line.py::test_what_is_known_for_only_reading",),
+    ),
+    Mutant(
+        "a hook does not look at what a command line writes",
+        "coord.integrations.hooks.targets:_written",
+        "[_Path(*write, True) for write in line.writes]",
+        "[]",
+        (f"{SHELL_WRITES}::test_a_held_file_is_refused_however_the_shell_writes_it",),
+    ),
+    Mutant(
+        "a checkout in a worktree is not checked against the locks of others there",
+        "coord.integrations.hooks.handler:HookHandler._check",
+        "(target.committed, True)",
+        "((), True)",
+        (f"{SHELL_WRITES}::test_git_brings_committed_content_only_into_a_worktree_of_its_own",),
+    ),
+    Mutant(
+        "a checkout in one worktree is refused for a lock in another",
+        "coord.integrations.hooks.handler:HookHandler._blocking",
+        "if here else",
+        "if False else",
+        (f"{SHELL_WRITES}::test_git_brings_committed_content_only_into_a_worktree_of_its_own",),
+    ),
+    Mutant(
+        "a command that writes many files is not checked",
+        "coord.integrations.hooks.targets:_bounded",
+        "checked=(*target.checked, *files)",
+        "checked=target.checked",
+        (f"{SHELL_WRITES}::test_many_files_are_checked",),
+    ),
+    Mutant(
+        "a command locks the files that git ignores",
+        "coord.integrations.hooks.targets:_Targets._without_ignored",
+        "path_in_resource(text) in ignored",
+        "False",
+        (f"{SHELL_WRITES}::test_ignored_files_are_checked_and_not_locked",),
+    ),
+    Mutant(
+        "an edit of a host-wide file needs no lock",
+        "coord.integrations.hooks.targets:_Targets.find",
+        "names += locks_for_paths(written, self.settings.actions, _home_folder(self.environ))",
+        "pass",
+        (f"{SHELL_WRITES}::test_host_wide_files_are_locked_for_all_repositories",),
+    ),
+    Mutant(
+        "the effects of a command are not seen where it goes",
+        "coord.integrations.hooks.handler:HookHandler._runs_in",
+        "target.runs or",
+        "",
+        (f"{SHELL_WRITES}::test_effects_are_seen_where_a_command_goes",),
+    ),
+    Mutant(
+        "a command line may change the configuration of hooks from inside its folder",
+        "coord.integrations.hooks.protected_files:_check_line",
+        "is_configuration(write.path)",
+        "False",
+        (f"{PROTECTED}::test_the_configuration_of_hooks_is_for_people",),
+    ),
+    Mutant(
+        "an agent may remove the folder around the configuration of hooks",
+        "coord.integrations.hooks.protected_files:_check_line",
+        "(write.tree and contains_configuration(write.path, line.cwd))",
+        "False",
+        (f"{PROTECTED}::test_a_folder_with_configuration_is_for_people",),
+    ),
+    Mutant(
+        "an agent may change coord.toml",
+        "coord.integrations.hooks.protected_files:is_configuration",
+        "parts[-1] == CONFIGURATION and",
+        "False and",
+        (f"{PROTECTED}::test_the_configuration_of_coord_is_for_people",),
+    ),
+    Mutant(
+        "an agent may name another folder of git hooks",
+        "coord.integrations.hooks.protected_files:_check_command",
+        "any(_decides_hooks(key) for key in keys)",
+        "False",
+        (f"{PROTECTED}::test_the_configuration_of_hooks_is_for_people",),
+    ),
+    Mutant(
+        "an agent may hide from git that it is one",
+        "coord.integrations.hooks.protected_files:_check_command",
+        'if hidden or "*" in command.environ:',
+        "if False:",
+        (f"{PROTECTED}::test_the_configuration_of_hooks_is_for_people",),
+    ),
+    Mutant(
+        "a line that cannot be read counts as known",
+        "coord.integrations.shell_commands.walk:Walker.run",
+        "script is None or not script.whole",
+        "False",
+        (f"{AGAINST_BASH}::test_what_cannot_be_told_is_unknown",),
+    ),
+    Mutant(
+        "a folder that may not exist counts as entered",
+        "coord.integrations.shell_commands.execute:Executor._do_cd",
+        "state.failed = old",
+        "return",
+        (f"{AGAINST_BASH}::test_a_known_form_is_predicted",),
+    ),
+    Mutant(
+        "a redirection behind `&&` counts in the folder before it",
+        "coord.integrations.shell_commands.walk:Walker._redirected",
+        "body is not None and redirects and",
+        "False and",
+        (f"{AGAINST_BASH}::test_a_known_form_is_predicted",),
+    ),
+    Mutant(
+        "a link that the line makes is not followed",
+        "coord.integrations.shell_commands.programs:Runner._link",
+        'command.name in ("ln", "link")',
+        "False",
+        (f"{SHELL_WRITES}::test_a_held_file_is_refused_however_the_shell_writes_it",),
+    ),
+    Mutant(
+        "an alias of git is not followed",
+        "coord.integrations.shell_commands.git_commands:GitRunner._dispatch",
+        "self._alias(call, command, stdin, depth)",
+        "pass",
+        (f"{AGAINST_BASH}::test_what_git_would_change",),
     ),
     Mutant(
         "an orphaned hook registers its session",

@@ -96,9 +96,9 @@ MUTANTS = [
     ),
     Mutant(
         "a line that runs more than coord passes beside an emergency",
-        "coord.integrations.hooks.shell_parser:only_coord",
-        "return bool(commands) and all(",
-        "return bool(commands) and any(",
+        "coord.integrations.shell_commands.line:CommandLine.only_coord",
+        "return all(",
+        "return any(",
         ("tests/unit/integrations/hooks/test_handler.py", "-k", "emergency"),
     ),
     Mutant(

@@ -132,19 +132,20 @@ def check_told(tool: str, told: str, results: list[str]) -> None:
     assert "as part of file:**/deep.txt by session bob" in glob
     assert "name:main-push is locked by session bob" in push
     assert tool != "codex" or "held.txt is locked by session bob" in patch
-    assert "this command would change the settings of hooks" in switch
+    assert "which configures hooks, and agents may not do that" in switch
     assert f"{BY_NAME[tool].local} configures hooks, and agents may not change it" in told
     changed = f"this command changed {ADAS}, which claude (session {ADA_S}) holds"
-    assert (told.count(changed), told.count("coord restored the file")) == (3, 3)
+    assert told.count(f"{ADAS} is locked by claude (session {ADA_S})") >= 2, "their text shows the write"
+    assert (told.count(changed), told.count("coord restored the file")) == (1, 1)
     assert "from bob (request): mind the gap" in told
     assert told.count("held.txt is locked by session bob") >= 2, "the hooks held on"
 
 
 def check_holder(place: Place) -> None:
-    """The holder of the file got a message about each overwrite."""
+    """The holder of the file got a message about the overwrite that no text showed."""
     with client_of(place, ADA_S) as ada:
         found = [message.subject for message in ada.recv(drain=True).messages]
-    assert found[:-1] == [f"{ADAS} was overwritten"] * len(OVERWRITES)
+    assert found.count(f"{ADAS} was overwritten") == 1
     assert "changed" in found[-1], "everybody hears of an agent that switches its hooks off"
 
 

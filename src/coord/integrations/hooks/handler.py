@@ -1,18 +1,22 @@
 """Handle one hook event: take locks, refuse calls, salvage edits, release locks, deliver messages."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from coord.core.errors import CoordError, NotFound
 from coord.core.identity import Caller
 from coord.core.locks.commands import (
     BeginToolCall,
+    CheckLocks,
     EndToolCall,
     EndToolCallReply,
     LockInfo,
     LockReply,
+    Outcome,
     ReleaseHookLocks,
 )
 from coord.host.consent import read_consented
@@ -21,19 +25,23 @@ from coord.host.store_location import StoreLocation
 from coord.host.tool_process import ToolProcess
 from coord.integrations.hooks import messages, protected_files
 from coord.integrations.hooks.config import Settings, read_settings
-from coord.integrations.hooks.events import ALLOW, Answer, Event
+from coord.integrations.hooks.events import ALLOW, Answer, Event, Kind
 from coord.integrations.hooks.identity import caller_of, tenant_of
 from coord.integrations.hooks.protected_files import check_edit, check_settings
-from coord.integrations.hooks.shell_parser import only_coord, outlives_call
 from coord.integrations.hooks.targets import Target, home_location, targets_of, worktree_of
 from coord.sdk.client.connection import Connection
 from coord.sdk.client.open import open_location
 
 if TYPE_CHECKING:
     from coord.core.messages.commands import MessageInfo
+    from coord.integrations.shell_commands.line import CommandLine
 
 Reply = Callable[[Answer], None]
 AnyConnection = TypeVar("AnyConnection", bound=Connection)
+CHECKED_MAX = 256
+"""How many resources one question may name."""
+CHECKS_MAX = 4096
+"""How many files are checked one by one; a command that writes more is refused if anybody holds a file."""
 MARGIN_S = 60.0
 """How much longer a lease lasts than its call may take."""
 NO_CALL = "-"
@@ -87,21 +95,21 @@ class HookHandler:
         self._reply(Answer(deny=check_settings(self.event, self._payload, self._environ)))
 
     def _before(self) -> None:
-        refusal = check_edit(self.event)
+        refusal = check_edit(self.event, self._line)
         if refusal or not self.event.changes_files:
             self._reply(Answer(deny=refusal))
             return
         home = self._home()
         begun: list[tuple[Connection, Target]] = []
         salvaged: list[str] = []
-        targets = targets_of(self.event, self._environ, home, self.settings)
+        targets = targets_of(self.event, self._environ, home, self.settings, self._line)
         named = [text for target in targets for text in target.resources if not text.startswith("file:")]
-        if named and (self.event.background or outlives_call(self.event.command or "")):
+        if named and (self.event.background or (self._line is not None and self._line.outlives_call)):
             self._reply(Answer(deny=messages.background_denial(named)))
             return
         for target in targets:
             connection = self._connect(target.location)
-            reply = self._begin(connection, target)
+            reply = self._check(connection, target) or self._begin(connection, target)
             if reply.stopped:
                 refusal = self._emergency(connection, reply.stopped)
                 if not refusal:
@@ -122,6 +130,54 @@ class HookHandler:
             self._observe_before(connection, target, home)
         self._reply(ALLOW)
 
+    @cached_property
+    def _line(self) -> "CommandLine | None":
+        """The command line of a shell call."""
+        if self.event.command is None:
+            return None
+        from coord.integrations.shell_commands.line import CommandLine
+
+        ask_git = self.event.kind is Kind.BEFORE
+        return CommandLine(self.event.command, self.event.cwd, self._environ, ask_git=ask_git)
+
+    def _check(self, connection: Connection, target: Target) -> LockReply | None:
+        """Return a refusal if another session holds a file that is only checked; None if none does."""
+        for resources, here in ((target.checked, False), (target.committed, True)):
+            if len(resources) > CHECKED_MAX:
+                held = self._blocking(connection, target, ("file:.",), here=here)
+                if held is None:
+                    continue
+                if len(resources) > CHECKS_MAX:
+                    return LockReply(Outcome.HELD, holder=held)
+            for start in range(0, len(resources), CHECKED_MAX):
+                some = resources[start : start + CHECKED_MAX]
+                if held := self._blocking(connection, target, some, here=here):
+                    return LockReply(Outcome.HELD, holder=held)
+        return None
+
+    def _blocking(
+        self, connection: Connection, target: Target, resources: tuple[str, ...], *, here: bool
+    ) -> LockInfo | None:
+        """Return a lock of another session on these; with `here`, one that may be meant for this worktree."""
+        exact = tuple(text for text in resources if text in set(target.exact))
+        check = CheckLocks(connection.caller, connection.location.repository_id, resources, exact=exact)
+        for lock in connection.call(check).holders:
+            worktree = (lock.worktree or self._worktree_of(connection, lock.owner)) if here else ""
+            if worktree in ("", target.worktree):
+                return cast("LockInfo", lock)
+        return None
+
+    def _worktree_of(self, connection: Connection, session: str) -> str:
+        """Return the worktree that a session works in; "" if that is unknown."""
+        from coord.core.sessions.commands import GetSession
+        from coord.host.repository import find_repository
+
+        with suppress(CoordError):
+            folder = connection.call(GetSession(connection.caller, session)).cwd
+            repository = find_repository(folder) if folder and os.path.isdir(folder) else None
+            return (repository.root or "") if repository is not None else ""
+        return ""
+
     def _salvage(self, target: Target, reply: LockReply) -> list[str]:
         """Salvage the edits of sessions that lost these locks; return what was found."""
         from coord.host.repository import find_repository
@@ -134,7 +190,7 @@ class HookHandler:
 
     def _emergency(self, connection: Connection, session: str) -> str:
         """Return why an emergency stops the call; "" if the call only asks coord, or if none is left."""
-        if self.event.command is not None and not self.event.writes and only_coord(self.event.command):
+        if self._line is not None and not self.event.writes and self._line.only_coord():
             return ""
         from coord.core.messages.commands import PeekMessages
 
@@ -149,7 +205,7 @@ class HookHandler:
             connection.caller,
             connection.location.repository_id,
             target.resources,
-            exact=target.exact,
+            exact=tuple(text for text in target.exact if text in target.resources),
             call=self._call(),
             lease_ms=int((self.event.timeout_s + MARGIN_S) * 1000),
             worktree=target.worktree or "-",
@@ -167,8 +223,11 @@ class HookHandler:
         return "".join(char for char in line[:80] if char.isprintable())
 
     def _denial(self, reply: LockReply, target: Target) -> str:
-        of_files = any(text.startswith("file:") for text in target.resources)
-        return messages.denial(reply, target.resources, "" if of_files else self.event.command or "")
+        blocked = (*target.resources, *target.checked, *target.committed)
+        if reply.holder is not None and reply.holder.resource in blocked:
+            blocked = (reply.holder.resource,)
+        of_files = any(text.startswith("file:") for text in blocked)
+        return messages.denial(reply, blocked, "" if of_files else self.event.command or "")
 
     def _undo(self, begun: list[tuple[Connection, Target]]) -> None:
         """Release the locks taken in some stores after another store refused."""
@@ -186,7 +245,7 @@ class HookHandler:
         ended: EndToolCallReply | None = None
         unread: list[MessageInfo] = []
         first = self._connect(home) if home is not None else None
-        targets = targets_of(self.event, self._environ, home, self.settings)
+        targets = targets_of(self.event, self._environ, home, self.settings, self._line)
         said = [self._observe_after(self._connect(target.location), target, home) for target in targets]
         for connection in dict.fromkeys(self._connect(target.location) for target in targets):
             end = EndToolCall(connection.caller, self._call())
@@ -337,8 +396,10 @@ class HookHandler:
         )
 
     def _runs_in(self, target: Target, home: StoreLocation | None) -> bool:
-        """Whether the call may write any file, and starts in this worktree."""
-        return self.event.writes_anything and target.location is home and target.worktree == worktree_of(home)
+        """Whether the call may write any file, and runs in this worktree."""
+        return self.event.writes_anything and (
+            target.runs or (target.location is home and target.worktree == worktree_of(home))
+        )
 
     def _restore_templates(self, home: StoreLocation | None) -> None:
         """Give worktrees that were made without git's hooks the settings of their agents."""

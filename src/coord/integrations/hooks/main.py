@@ -208,15 +208,13 @@ class Hook:
         """Answer without knowing who holds what: the settings say whether calls are refused or allowed."""
         from coord.integrations.hooks.events import ALLOW, Answer, Kind
         from coord.integrations.hooks.messages import failure
-        from coord.integrations.hooks.shell_parser import only_reads
 
         event = self.event
         assert event is not None, "an event without a payload was refused"
         if event.kind is Kind.START:
             self._reply(Answer(note=failure(message, hint, closed=self.closed[True])))
             return
-        reads = event.command is not None and only_reads(event.command, store=False)
-        writes = event.changes_files and not reads
+        writes = event.changes_files and not self._only_reads(event)
         if event.kind is Kind.BEFORE and self.closed[writes]:
             self._reply(Answer(deny=failure(message, hint, closed=True)))
             return
@@ -229,6 +227,14 @@ class Hook:
         assert self.event is not None, "an event was parsed"
         why = f"coord: {self.tool} has ended, so nothing was done in its name."
         self._reply(Answer(deny=why) if self.event.kind is Kind.BEFORE else ALLOW)
+
+    def _only_reads(self, event: Event) -> bool:
+        """Whether the event is a command line that changes no file, and asks no store."""
+        if event.command is None or event.writes:
+            return False
+        from coord.integrations.shell_commands.line import CommandLine
+
+        return CommandLine(event.command, event.cwd, os.environ, ask_git=False).only_reads(store=False)
 
     def _refuse(self, why: str) -> None:
         """Refuse a call of unknown kind, in the one way that every tool understands."""

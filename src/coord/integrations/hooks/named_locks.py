@@ -1,7 +1,8 @@
-"""Commands that need a named lock while they run (INT-12).
+"""Commands and files that need a named lock while a call runs (INT-12).
 
 A command matches an action if it has the action's words in the same order; other words may stand between
-them, and `*` in a word matches anything. The git commands are built in. `coord.host.presets` adds an
+them, and `*` in a word matches anything. A file matches if it is the action's path or lies below it, whether
+a tool edits it or a command writes it. The git commands are built in. `coord.host.presets` adds an
 example set, and a repository adds its own commands or drops the example in its `coord.toml`:
 
     [presets]
@@ -12,21 +13,23 @@ example set, and a repository adds its own commands or drops the example in its 
     lock = "release"
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
 
 from coord.host.presets import LOCKS, LockPreset
-from coord.integrations.hooks.shell_parser import simple_commands
 
 
 class Action(msgspec.Struct, frozen=True):
-    """A command that needs a lock; `main_tree`: only in the first worktree of a repository."""
+    """A command or a path that needs a lock; `main_tree`: only in the first worktree of a repository."""
 
     command: str
     lock: str
     main_tree: bool = False
+    path: str = ""
+    """A file or folder; `~` is the home of the user."""
 
 
 BRANCHES = ("main", "master")
@@ -58,6 +61,7 @@ def with_presets(presets: Iterable[LockPreset]) -> tuple[Action, ...]:
             for preset in presets
             for command in preset.commands
         ),
+        *(Action("", preset.resource, path=path) for preset in presets for path in preset.paths),
     )
 
 
@@ -66,18 +70,37 @@ PUSH_WORDS = 2
 """`git push origin` names no branch, so it pushes the one that is checked out."""
 
 
-def locks_for(line: str, actions: Iterable[Action], *, branch: str, main_tree: bool) -> tuple[str, ...]:
-    """Return the locks that the commands of a line need."""
-    if not line.strip():
-        return ()
-    commands = [_with_branch(words, branch) for words in simple_commands(line)]
+def locks_for(
+    commands: Iterable[list[str]], actions: Iterable[Action], *, branch: str, main_tree: bool
+) -> tuple[str, ...]:
+    """Return the locks that some commands need."""
+    branched = [_with_branch(words, branch) for words in commands]
     found = {
         action.lock: None
         for action in actions
         if (main_tree or not action.main_tree)
-        and any(_matches(action.command.split(), words) for words in commands)
+        and any(_matches(action.command.split(), words) for words in branched)
     }
     return tuple(found)
+
+
+def locks_for_paths(
+    paths: Iterable[tuple[str, bool]], actions: Iterable[Action], home: str
+) -> tuple[str, ...]:
+    """Return the locks that writes to absolute paths need; a marked path counts with all below it."""
+    paths_needed = [(action, _resolved(action.path, home)) for action in actions if action.path]
+    found: dict[str, None] = {}
+    for path, tree in paths if paths_needed else ():
+        spellings = {os.path.normpath(path), os.path.realpath(path)}
+        for action, needed in paths_needed:
+            for each in spellings:
+                if f"{each}/".startswith(f"{needed}/") or (tree and f"{needed}/".startswith(f"{each}/")):
+                    found[action.lock] = None
+    return tuple(found)
+
+
+def _resolved(path: str, home: str) -> str:
+    return os.path.realpath(f"{home}/{path[2:]}" if path.startswith("~/") else path)
 
 
 def _with_branch(words: list[str], branch: str) -> list[str]:

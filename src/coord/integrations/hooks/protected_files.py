@@ -1,32 +1,61 @@
 """Files that only people may change: an agent could switch its hooks off by editing them."""
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+from coord.core.errors import CoordError
+from coord.host.repository import find_repository
 from coord.integrations.hooks.events import Event, fields_in
-from coord.integrations.hooks.shell_parser import only_reads
 
+if TYPE_CHECKING:
+    from coord.integrations.shell_commands.line import CommandLine
+    from coord.integrations.shell_commands.state import Command
+
+CONFIGURATION = "coord.toml"
 FILES = (
     *(".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml"),
-    ".gemini/settings.json",
+    *(".gemini/settings.json", f".config/coord/{CONFIGURATION}"),
 )
 IN_GIT = ("hooks", "coord", "config", "config.worktree")
 """The parts of a git directory that decide which hooks run and where the locks are."""
 SWITCH = "disableAllHooks"
+CONFIG_KEYS = ("core.hookspath", "include.path", "includeif.", "core.worktree", "extensions.worktreeconfig")
+"""Keys of git's configuration that decide which hooks run, or that load others."""
+AGENT_VARIABLES = (
+    *("COORD_SESSION_ID", "COORD_AGENT", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID"),
+    *("CLAUDE_PID", "CODEX_THREAD_ID", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI"),
+    *("GEMINI_SESSION_ID", "COPILOT_AGENT_SESSION_ID", "COPILOT_CLI", "COPILOT_AGENT", "CURSOR_AGENT"),
+    *("OPENCODE", "AI_AGENT"),
+)
+"""Variables that show git's hooks and coord that an agent calls them."""
 HOOK_MARKS = ("coord/integrations/hooks/main.py", "coord hook ")
 """Texts that only the command of our hook contains."""
 SETTINGS_BYTES_MAX = 4 * 1024 * 1024
 NEXT = "Next: ask a person to change it; `coord uninstall` removes the hooks."
 
 
-def check_edit(event: Event) -> str:
-    """Return why a call may not change the settings of hooks, or ""."""
+def check_edit(event: Event, line: "CommandLine | None" = None) -> str:
+    """Return why a call may not change the settings of hooks, or ""; `line` is its command line."""
     for path in event.writes:
-        if is_configuration(os.path.join(event.cwd, path)):
+        if is_configuration(os.path.join(event.cwd, os.path.expanduser(path))):
             return f"coord: {path} configures hooks, and agents may not change it. {NEXT}"
-    line = event.command or ""
-    if (SWITCH in line or any(name in line for name in FILES)) and not only_reads(line):
+    return "" if line is None else _check_line(line)
+
+
+def _check_line(line: "CommandLine") -> str:
+    for write in line.writes:
+        if is_configuration(write.path) or (write.tree and contains_configuration(write.path, line.cwd)):
+            return (
+                f"coord: this command would change {write.path}, which configures hooks, and agents may not "
+                f"do that. {NEXT}"
+            )
+    for command in line.commands:
+        if why := _check_command(command):
+            return f"coord: this command {why}, and agents may not do that. {NEXT}"
+    mentions = SWITCH in line.text or (line.runs_unknown and any(name in line.text for name in FILES))
+    if mentions and not line.only_reads():
         return f"coord: this command would change the settings of hooks, and agents may not do that. {NEXT}"
     return ""
 
@@ -37,14 +66,81 @@ def settings_files(environ: Mapping[str, str]) -> tuple[str, ...]:
     return (*FILES, *(f"{home}/{name}" for name in FILES))
 
 
+def _check_command(command: "Command") -> str:
+    """Return how a command would evade the hooks, or ""."""
+    if command.name not in ("git", "coord"):
+        return ""
+    hidden = [name for name in AGENT_VARIABLES if not command.environ.get(name, "-")]
+    if hidden or "*" in command.environ:
+        return f"hides from {command.name} that an agent runs it ({(hidden or ['env -i'])[0]})"
+    if command.name == "coord":
+        return "removes the hooks" if "uninstall" in command.known[1:3] else ""
+    from coord.integrations.shell_commands.git_commands import global_options, sets_config
+
+    options, rest = global_options(command.words)
+    keys = [value.partition("=")[0].lower() for name, value in options if name in ("-c", "--config-env")]
+    keys += [
+        (value or "*").lower()
+        for name, value in command.environ.items()
+        if name.startswith("GIT_CONFIG_KEY_")
+    ]
+    keys += [
+        (value or "*").lower() for name, value in command.environ.items() if name == "GIT_CONFIG_PARAMETERS"
+    ]
+    if rest[:1] == ("config",):
+        keys += _config_keys(command, rest[1:], sets_config(rest[1:]))
+    if rest[:1] == ("clone",) or rest[:1] == ("init",):
+        keys = []
+    return "changes the hooks of git" if any(_decides_hooks(key) for key in keys) else ""
+
+
+def _config_keys(command: "Command", words: Sequence[str | None], keys: list[str]) -> list[str]:
+    """Return the keys that `git config` changes, unless it changes a file that configures nothing."""
+    files = [after for word, after in pairwise(words) if word in ("-f", "--file")]
+    files += [word.partition("=")[2] for word in words if word is not None and word.startswith("--file=")]
+    changed = [os.path.join(folder or "/", file) for file in files if file for folder in command.folders]
+    return keys if not files or any(map(is_configuration, changed)) else []
+
+
+def _decides_hooks(key: str) -> bool:
+    return key == "*" or key.startswith(CONFIG_KEYS) or any(each in key for each in CONFIG_KEYS)
+
+
 def is_configuration(path: str) -> bool:
-    """Whether a file, or the target of a link, configures the hooks of a tool or of git."""
-    for each in (os.path.normpath(path).casefold(), os.path.realpath(path).casefold()):
-        parts = each.split("/")
-        inside = parts[parts.index(".git") + 1 :] if ".git" in parts else []
-        if each.endswith(tuple(f"/{name}" for name in FILES)) or any(name in inside for name in IN_GIT):
+    """Whether a file, or the target of a link, configures the hooks of a tool or of git, or coord itself."""
+    for each in dict.fromkeys((os.path.normpath(path), os.path.realpath(path))):
+        lower = each.casefold()
+        parts = lower.split("/")
+        git = next((number for number, part in enumerate(parts) if part.endswith(".git") and part), None)
+        inside = parts[git + 1 :] if git is not None else []
+        if lower.endswith(tuple(f"/{name}" for name in FILES)) or any(name in inside for name in IN_GIT):
+            return True
+        if parts[-1] == ".git" or (
+            parts[-1] == CONFIGURATION and os.path.lexists(f"{os.path.dirname(each)}/.git")
+        ):
             return True
     return False
+
+
+def contains_configuration(folder: str, cwd: str) -> bool:
+    """Whether a folder contains files that configure the hooks of a repository with coord, or of the user.
+
+    A clone that an agent made elsewhere is its own to remove.
+    """
+    real = os.path.realpath(folder)
+    home = os.path.realpath(os.path.expanduser("~"))
+    roots = [home, os.path.realpath(cwd)]
+    if any(f"{root}/".startswith(f"{real.rstrip('/')}/") for root in roots) and real != os.path.realpath(cwd):
+        return True
+    try:
+        repository = find_repository(real)
+    except CoordError:
+        return True
+    names = [name.partition("/")[2] for name in FILES if name.startswith(f"{os.path.basename(real)}/")]
+    below = any(os.path.lexists(f"{real}/{name}") for name in (*FILES, *names, CONFIGURATION, ".git"))
+    if repository is None:
+        return below and f"{real}/".startswith(f"{home}/.")
+    return below and os.path.lexists(f"{repository.commondir}/coord")
 
 
 def check_settings(event: Event, payload: Mapping[str, Any], environ: Mapping[str, str]) -> str:

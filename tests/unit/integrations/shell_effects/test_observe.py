@@ -3,6 +3,7 @@
 import os
 import subprocess
 from pathlib import Path
+from shlex import quote
 from types import ModuleType
 
 import pytest
@@ -27,8 +28,8 @@ class EffectsHarness(HookHarness):
         subprocess.run(["sh", "-c", line], cwd=self.root, env=PLAIN, check=True, capture_output=True)
 
     def run(self, line: str, session: str = "bob") -> str:
-        """A shell command as a tool runs it; what its agent is told."""
-        call = self.shell(line, session)
+        """A shell command that shows nobody what it writes, as a tool runs it; what its agent is told."""
+        call = self.shell(f"python3 run.py {quote(line)}", session)
         assert self.before(call).deny == ""
         self.do(line)
         return self.after(call).note
