@@ -2,6 +2,8 @@
 
 from tests.mutation.mutant import Mutant
 
+_UNFINISHED = "tests/unit/integrations/git/test_unfinished.py"
+
 MUTANTS = [
     Mutant(
         "a commit that another one overtook fails",
@@ -81,8 +83,8 @@ MUTANTS = [
     ),
     Mutant(
         "a commit without gates is not sign_message",
-        "coord.integrations.git.commit.commit:_run_commit",
-        "sign_message(git, client, client.caller, message, [change.path for change in files])",
+        "coord.integrations.git.commit.commit:commit",
+        "sign_message(git, client, client.caller, message, [change.path for change in selection.files])",
         "message",
         ("tests/unit/integrations/git/commit/test_commit.py::test_a_commit_is_signed_once",),
     ),
@@ -116,6 +118,92 @@ MUTANTS = [
         "if False:",
         (
             "tests/unit/integrations/git/worktree/test_worktree.py::test_cleaning_removes_only_what_would_not_be_lost",
+        ),
+    ),
+    Mutant(
+        "coord removes a lock file that was there before",
+        "coord.integrations.git.unfinished:clear_locks",
+        "if made_ns < began_ns:",
+        "if False:",
+        (f"{_UNFINISHED}::test_older_lock_file_stays",),
+    ),
+    Mutant(
+        "coord removes a lock file that a process has open",
+        "coord.integrations.git.unfinished:clear_locks",
+        "if process:",
+        "if False:",
+        (f"{_UNFINISHED}::test_lock_file_that_a_process_has_open_stays",),
+    ),
+    Mutant(
+        "coord undoes a commit that still runs",
+        "coord.integrations.git.unfinished:unfinished",
+        "note.process is None or probe(note.process).life is not ProcessState.DEAD",
+        "note.process is None",
+        (f"{_UNFINISHED}::test_note_of_a_live_command_stays",),
+    ),
+    Mutant(
+        "a killed commit leaves its lock files",
+        "coord.integrations.git.commit.recover:recover_commits",
+        "cleared = clear_locks(left, git.folder, lock_files(git, git_dir, left))",
+        "cleared = []",
+        (f"{_UNFINISHED}::test_own_lock_files_are_removed",),
+    ),
+    Mutant(
+        "the start of a worktree may be an option",
+        "coord.integrations.git.worktree.worktree:add",
+        "commit_of(git, start)",
+        "pass",
+        (f"{_UNFINISHED}::test_names_are_never_options[worktree add x --from=--force]",),
+    ),
+    Mutant(
+        "a merge takes a revision for a branch",
+        "coord.integrations.git.merge.merge:_tip",
+        "named.code or done.code",
+        "done.code",
+        (f"{_UNFINISHED}::test_branch_is_not_a_revision",),
+    ),
+    Mutant(
+        "a worktree follows a symlink out of the repository",
+        "coord.integrations.git.worktree.worktree:_target",
+        'if f"{plain}/".startswith(f"{git.folder}/") and not f"{real}/".startswith(f"{root}/"):',
+        "if False:",
+        (f"{_UNFINISHED}::test_worktree_folder_that_leads_away",),
+    ),
+    Mutant(
+        "clean removes what is behind a symlink",
+        "coord.integrations.git.worktree.clean:_remove_exclusively",
+        "if os.path.realpath(each.path) != each.path:",
+        "if False:",
+        (f"{_UNFINISHED}::test_worktree_that_became_a_symlink_is_kept",),
+    ),
+    Mutant(
+        "a worktree goes where everybody may write",
+        "coord.integrations.git.worktree.worktree:_check_folder",
+        "if foreign or",
+        "if foreign and",
+        (f"{_UNFINISHED}::test_worktree_folder_that_everybody_may_write",),
+    ),
+    Mutant(
+        "a killed removal is finished whatever was written since",
+        "coord.integrations.git.worktree.clean:_resume",
+        "if work := remaining_work(git, admin, each.path):",
+        "if work := 0:",
+        (f"{_UNFINISHED}::test_work_in_a_half_removed_worktree_is_kept",),
+    ),
+    Mutant(
+        "a repeated merge keeps the lock of the killed one",
+        "coord.integrations.git.merge.queue_lock:release_dead_uses",
+        "if _is_dead(use):",
+        "if False:",
+        ("tests/unit/integrations/git/merge/test_killed_merge.py::test_repeated_merge_frees_the_queue",),
+    ),
+    Mutant(
+        "a killed merge leaves its files behind",
+        "coord.integrations.git.interrupted_move:recover_moves",
+        "if note.kind == CHECKOUT and",
+        "if False and",
+        (
+            "tests/unit/integrations/git/merge/test_killed_merge.py::test_killed_checkout_of_a_merge_is_undone",
         ),
     ),
 ]

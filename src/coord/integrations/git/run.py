@@ -6,7 +6,7 @@ Git prints file names as bytes; `os.fsdecode` turns them into text, so any name 
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from coord.core.errors import Refused, Unavailable
@@ -87,14 +87,18 @@ class Git:
         stdin: bytes = b"",
         timeout_s: float | None = TIMEOUT_S,
         on_wait: OnWait | None = None,
+        starter: Sequence[str] = (),
         **environ: str,
     ) -> GitResult:
-        """Run git and return its result; `on_wait` is called every few seconds while git runs."""
+        """Run git and return its result; `on_wait` is called every few seconds while git runs.
+
+        `starter`: a program that starts git in its own place.
+        """
         import subprocess  # importing it takes longer than a git that `quick` runs
 
         try:
             process = subprocess.Popen(
-                ["git", *arguments],
+                [*starter, "git", *arguments],
                 cwd=self.folder,
                 env={**self.environ, **environ},
                 stdin=subprocess.PIPE,
@@ -155,12 +159,15 @@ class Git:
         stdin: bytes = b"",
         timeout_s: float | None = TIMEOUT_S,
         on_wait: OnWait | None = None,
+        starter: Sequence[str] = (),
         **environ: str,
     ) -> GitResult:
         """Run git as `must` does, but retry for a while if another git has the index or has moved HEAD."""
         deadline = time.monotonic() + INDEX_WAIT_S
         while True:
-            done = self.run(*arguments, stdin=stdin, timeout_s=timeout_s, on_wait=on_wait, **environ)
+            done = self.run(
+                *arguments, stdin=stdin, timeout_s=timeout_s, on_wait=on_wait, starter=starter, **environ
+            )
             if not done.code:
                 return done
             faster = any(text in done.stderr for text in _ANOTHER_WAS_FASTER)

@@ -185,6 +185,7 @@ class LockBlock(Block):
         wait_s: float | None,
         ttl_s: float | None = None,
         command_id: str = "",
+        name: str = "",
         on_lost: Callable[[LockLost], None] | None = None,
         on_asked: OnState | None = None,
         on_waiter: OnState | None = None,
@@ -195,7 +196,7 @@ class LockBlock(Block):
         self._wait_s = wait_s
         self._on_lost, self._on_asked, self._on_waiter = on_lost, on_asked, on_waiter
         # A repeated command is answered as the first one was, so it has to mean the same use.
-        self.use = guard_use(digest(command_id) if command_id else os.urandom(8).hex())
+        self.use = guard_use(digest(command_id) if command_id else name or os.urandom(8).hex())
         terms = {"ttl_s": LEASE_S if ttl_s is None else ttl_s, "use": self.use, "command_id": command_id}
         self._options = options | terms
         self._renewal: Renewal | None = None

@@ -6,7 +6,6 @@ the expected files, and only a commit that matches them is recorded in the log.
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -15,9 +14,13 @@ import msgspec
 from coord.core.errors import CoordError, Invalid, LockLost, NotOwner, Refused
 from coord.core.git_log import RecordCommit
 from coord.core.locks.commands import CheckLocks, ListLocks, LockInfo, RenewLocks
+from coord.host.repository import git_dir_of
 from coord.integrations.git.changes import Change, CoveredPaths, changes, literal_name, pathspecs, write_locks
+from coord.integrations.git.commit.recover import recover_commits
 from coord.integrations.git.gate.sign import sign_message
+from coord.integrations.git.gate.trailers import read_message
 from coord.integrations.git.run import Git, GitFailed, OnWait, as_text, nul_terminated
+from coord.integrations.git.unfinished import Note, Running, own_process, running
 from coord.integrations.git.writable import require_writable_git
 from coord.sdk.client.client import Client
 
@@ -81,8 +84,12 @@ def commit(
         raise Invalid("this folder is not a git worktree", hint="run coord commit inside one")
     require_writable_git(repository, "coord commit")
     git = Git(repository.root)
+    recovered = recover_commits(client, git)
     own = write_locks(client.call(ListLocks(client.caller, own=True)))
-    selection = _select(git, client, own, client.resolve_paths(files))
+    try:
+        selection = _select(git, client, own, client.resolve_paths(files))
+    except Refused as error:
+        raise _after_recovery(error, recovered) from error
     _verify_locks(client, selection.locks, fence)
 
     def on_wait(passed_s: float) -> None:
@@ -91,8 +98,11 @@ def commit(
         with suppress(CoordError):  # the locks are checked again after the commit
             _renew(client, selection.locks)
 
-    branch, made = _run_commit(git, client, message, selection.files, (hooks_timeout_s, on_wait))
-    return _verify_commit(git, client, branch, made, selection, own)
+    text = sign_message(git, client, client.caller, message, [change.path for change in selection.files])
+    with running(git_dir_of(git.folder), _note(git, text, selection.files)) as note:
+        branch, made = _run_commit(git, client, text, selection.files, (hooks_timeout_s, on_wait), note)
+        report = _verify_commit(git, client, branch, made, selection, own)
+    return msgspec.structs.replace(report, warnings=[*recovered, *report.warnings])
 
 
 def _select(git: Git, client: Client, own: list[LockInfo], named: Sequence[str]) -> _Selection:
@@ -180,34 +190,56 @@ def _renew(client: Client, locks: list[LockInfo]) -> None:
 def _run_commit(
     git: Git,
     client: Client,
-    message: str,
+    text: str,
     files: list[Change],
     patience: tuple[float | None, OnWait],
+    note: Running,
 ) -> tuple[str, str]:
     """Commit exactly these files; return the branch ("": none) and the short id of the commit."""
-    new = [change.path for change in files if change.new]
+    paths, new = [change.path for change in files], [change.path for change in files if change.new]
+    who = {"COORD_SESSION_ID": client.caller.session, "COORD_AGENT": client.caller.agent}
+    with open(note.message, "wb") as file:  # with many trailers it is too long for an argument
+        file.write(os.fsencode(text))
     if new:  # git commits only tracked files; intent-to-add changes nothing for others
         git.retry_on_race(
-            "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=pathspecs(new)
+            *("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"),
+            stdin=pathspecs(new),
+            starter=note.starter(),
         )
-    text = sign_message(git, client, client.caller, message, [change.path for change in files])
-    who = {"COORD_SESSION_ID": client.caller.session, "COORD_AGENT": client.caller.agent}
-    with tempfile.NamedTemporaryFile() as file:  # a message with many trailers is too long for an argument
-        file.write(os.fsencode(text))
-        file.flush()
-        try:
-            done = git.retry_on_race(
-                *("commit", "--only", f"--file={file.name}", "--pathspec-from-file=-", "--pathspec-file-nul"),
-                stdin=pathspecs(change.path for change in files),
-                timeout_s=patience[0],
-                on_wait=patience[1],
-                **{name: value for name, value in who.items() if value},
-            )
-        except CoordError:  # otherwise the next `git commit --all` would contain the new files
-            git.run("update-index", "--force-remove", "-z", "--stdin", stdin=nul_terminated(new))
-            raise
+    try:
+        done = git.retry_on_race(
+            *("commit", "--only", f"--file={note.message}", "--pathspec-from-file=-", "--pathspec-file-nul"),
+            stdin=pathspecs(paths),
+            timeout_s=patience[0],
+            on_wait=patience[1],
+            starter=note.starter(),
+            **{name: value for name, value in who.items() if value},
+        )
+    except CoordError:  # otherwise the next `git commit --all` would contain the new files
+        git.run("update-index", "--force-remove", "-z", "--stdin", stdin=nul_terminated(new))
+        raise
     found = _COMMIT_LINE.match(done.text)
     return (found["branch"] or "", found["commit"]) if found else ("", "HEAD")
+
+
+def _note(git: Git, text: str, files: list[Change]) -> Note:
+    """Return what the next command has to know if this one is killed."""
+    return Note(
+        "commit",
+        own_process(),
+        head=git.run("rev-parse", "--verify", "--quiet", "HEAD").text,
+        ref=git.run("symbolic-ref", "--quiet", "HEAD").text,
+        files=[change.path for change in files],
+        new=[change.path for change in files if change.new],
+        session=read_message(text).session,
+    )
+
+
+def _after_recovery(error: Refused, recovered: list[str]) -> Refused:
+    """Return why there is nothing to commit, if a killed commit has done it."""
+    if recovered:
+        error.message = f"{'; '.join(recovered)}; {error.message}"
+    return error
 
 
 def _verify_commit(

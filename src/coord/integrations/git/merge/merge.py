@@ -18,7 +18,9 @@ from coord.core.errors import Busy, Invalid, NotFound, Refused
 from coord.core.git_log import RecordMerge
 from coord.integrations.git.gate.check import Finding, shown_path
 from coord.integrations.git.gate.trailers import SESSION
+from coord.integrations.git.interrupted_move import CHECKOUT, REF_ONLY, recover_moves
 from coord.integrations.git.merge.check import CheckResult, check, remove_stale_worktrees
+from coord.integrations.git.merge.queue_lock import LOCK, LOCK_TTL_S, release_dead_uses, use_name
 from coord.integrations.git.merge.scope import Signer, check_branch, signer_of
 from coord.integrations.git.merge.tree import (
     Party,
@@ -29,12 +31,11 @@ from coord.integrations.git.merge.tree import (
     parties,
 )
 from coord.integrations.git.run import Git, GitFailed, as_text
-from coord.integrations.git.worktree.worktree import worktrees
+from coord.integrations.git.unfinished import Note, own_process, running
+from coord.integrations.git.worktree.worktree import git_dir, worktrees
 from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
 
-LOCK = "name:pr-merge-queue"
-LOCK_TTL_S = 60.0
 TRIES = 10
 BRANCHES_MAX = 256
 FILES_MAX = 50
@@ -135,16 +136,20 @@ def merge(
     for name in (request.into, *names):
         _tip(git, name)  # find a misspelled name before waiting for the lock
     reason = as_text(f"merge {', '.join(names)}")[:100]
-    lock = client.lock(LOCK, profile="file", ttl_s=LOCK_TTL_S, wait_s=request.wait_s, reason=reason)
+    release_dead_uses(client)
+    lock = client.lock(
+        LOCK, profile="file", ttl_s=LOCK_TTL_S, wait_s=request.wait_s, reason=reason, name=use_name()
+    )
     with watch(lock), lock as held:
         remove_stale_worktrees(git)
+        recovered = _recover(git)
         before = _tip(git, request.into)
         branches = [_Branch(name, _tip(git, name)) for name in names]
         queue = _Queue(client, git, signer, request, held)
         queue.merge(branches)
         after = _tip(git, request.into)
     outcomes = sorted(queue.outcomes, key=lambda outcome: names.index(outcome.branch))
-    return MergeReport(request.into, before, after, outcomes, _warnings(git, branches))
+    return MergeReport(request.into, before, after, outcomes, [*recovered, *_warnings(git, branches)])
 
 
 class _Queue:
@@ -271,12 +276,17 @@ class _Queue:
         sign_message = {} if self._signer.person else {"COORD_SESSION_ID": self._signer.session}
         folder = _checked_out(self._git).get(self._request.into, "")
         git = Git(folder or self._git.folder, environ={**self._git.environ, **sign_message})
-        if folder:
-            # As in a pull, git refuses to touch uncommitted changes, also in ignored files.
-            options = ("--quiet", "--ff-only", "--no-autostash", "--no-overwrite-ignore")
-            done = git.run("merge", *options, commit)
-        else:
-            done = git.run("update-ref", "-m", "coord merge", self._ref, commit, base)
+        # As in a pull, git refuses to touch uncommitted changes, also in ignored files.
+        options = ("--quiet", "--ff-only", "--no-autostash", "--no-overwrite-ignore")
+        words = (
+            ("merge", *options, commit)
+            if folder
+            else ("update-ref", "-m", "coord merge", self._ref, commit, base)
+        )
+        kind = CHECKOUT if folder else REF_ONLY
+        note = Note(kind, own_process(), head=base, ref=self._ref, target=commit)
+        with running(_notes_of(git, folder), note) as noted:
+            done = git.run(*words, starter=noted.starter())
         if done.code and _tip(git, self._request.into) == base:
             if folder:  # git writes the files before its reference-transaction hook refuses
                 git.run("read-tree", "-m", "-u", commit, base)
@@ -314,9 +324,27 @@ class _Queue:
         )
 
 
+def _notes_of(git: Git, folder: str) -> str:
+    """Return the git directory for the note of a move: of the worktree, or of the repository."""
+    return (
+        git_dir(git) if folder else git.must("rev-parse", "--path-format=absolute", "--git-common-dir").text
+    )
+
+
+def _recover(git: Git) -> list[str]:
+    """Undo what killed merges have left in any worktree."""
+    done = recover_moves(git, _notes_of(git, ""))
+    for each in worktrees(git):
+        inside = Git(each.path, environ=git.environ)
+        if each.present and not each.main:
+            done += recover_moves(inside, git_dir(inside))
+    return done
+
+
 def _tip(git: Git, branch: str) -> str:
+    named = git.run("check-ref-format", f"refs/heads/{branch}")
     done = git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{branch}^{{commit}}")
-    if done.code or not branch:
+    if named.code or done.code:
         raise NotFound(f"there is no branch {branch!r}", hint="git branch lists the branches")
     return done.text
 

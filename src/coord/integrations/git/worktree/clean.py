@@ -8,10 +8,23 @@ from coord.core.errors import Busy, NotFound
 from coord.integrations.git.changes import changes
 from coord.integrations.git.run import Git, GitFailed
 from coord.integrations.git.salvage.salvage import ref_name, save_to_ref
+from coord.integrations.git.worktree.half_done import (
+    admin_of,
+    begin_removal,
+    cancel_removal,
+    delete_branch,
+    finish_removal,
+    owner_of_removal,
+    recover_worktrees,
+    remaining_work,
+    remove_folder,
+    repository_dir,
+)
 from coord.integrations.git.worktree.worktree import (
     GONE,
     MARK,
     Worktree,
+    commit_of,
     exclusive,
     git_dir,
     git_of,
@@ -52,7 +65,8 @@ class CleanReport(msgspec.Struct, frozen=True):
 def list_worktrees(client: Client, into: str = "") -> list[WorktreeInfo]:
     """Return the worktrees that coord made; `into` (default: HEAD of the main tree) counts as merged."""
     git = git_of(client)
-    return [_describe(client, git, each, into or "HEAD") for each in worktrees(git) if each.owner]
+    target = commit_of(git, into or "HEAD")
+    return [_describe(client, git, each, target) for each in worktrees(git) if each.owner]
 
 
 def clean(
@@ -64,7 +78,8 @@ def clean(
     worktree of another live session is never touched.
     """
     git = git_of(client)
-    target = into or "HEAD"
+    target = commit_of(git, into or "HEAD")
+    recover_worktrees(git)
     own = client.heartbeat().session_id
     made = {os.path.basename(each.path): each for each in worktrees(git) if each.owner}
     for name in names:
@@ -81,9 +96,13 @@ def clean(
             continue
         if names and name not in names:
             continue
-        why = _reason_to_keep(info, salvage)
+        half = owner_of_removal(admin_of(repository_dir(git), each.path))
+        gone = not each.present and (half or name in names)  # a moved one is kept, unless somebody names it
+        why = "" if half or gone else _reason_to_keep(info, salvage)
         if not why and not dry_run:
-            why = _remove_exclusively(client, git, each, target, salvaged if salvage else None)
+            why = _remove_exclusively(
+                client, git, each, target, salvaged if salvage else None, resume=bool(half or gone)
+            )
         if why:
             kept[name] = why
             continue
@@ -103,6 +122,8 @@ def _describe(client: Client, git: Git, each: Worktree, target: str) -> Worktree
         )
     inside = Git(each.path)
     note = operation_in_progress(inside)
+    if owner_of_removal(admin_of(repository_dir(git), each.path)):
+        note = "its removal has begun"
     return WorktreeInfo(name, each.path, each.branch, each.owner, life, len(changes(inside)), unmerged, note)
 
 
@@ -125,13 +146,23 @@ def _reason_to_keep(info: WorktreeInfo, salvage: bool) -> str:
 
 
 def _remove_exclusively(
-    client: Client, git: Git, each: Worktree, target: str, salvaged: dict[str, str] | None
+    client: Client,
+    git: Git,
+    each: Worktree,
+    target: str,
+    salvaged: dict[str, str] | None,
+    *,
+    resume: bool = False,
 ) -> str:
-    """Remove a worktree unless somebody has taken it over."""
+    """Remove a worktree unless somebody has taken it over; `resume`: finish a removal that was killed."""
+    if os.path.realpath(each.path) != each.path:
+        return f"it leads to {os.path.realpath(each.path)} through a symlink"
     try:
         with exclusive(client, each.path):
             owner = next((now.owner for now in worktrees(git) if now.path == each.path), "")
-            return _remove(git, each, target, salvaged) if owner == each.owner else "somebody took it over"
+            if owner != each.owner:
+                return "somebody took it over"
+            return _resume(git, each, target) if resume else _remove(git, each, target, salvaged)
     except Busy as error:
         return error.message
 
@@ -159,15 +190,39 @@ def _remove(git: Git, each: Worktree, target: str, salvaged: dict[str, str] | No
             ) != ref:
                 return "somebody writes there"
             force = ["--force"]
+        admin = git_dir(inside)
+        begin_removal(admin, each.owner)
         git.must("worktree", "unlock", each.path)
         try:
-            git.must("worktree", "remove", *force, each.path)  # without force git checks once more
+            remove_folder(git, admin, each.path, *force)  # without force git checks once more
         except GitFailed:
             git.must("worktree", "lock", "--reason", MARK + each.owner, each.path)
+            cancel_removal(admin)
             raise
-        if each.branch and not git.run("merge-base", "--is-ancestor", each.head, target).code:
-            # Delete the branch only if nobody has committed to it.
-            git.run("update-ref", "-d", f"refs/heads/{each.branch}", each.head)
+        _delete_branch(git, each, target)
+    except GitFailed as error:
+        return error.message
+    return ""
+
+
+def _delete_branch(git: Git, each: Worktree, target: str) -> None:
+    """Delete the branch of a worktree if it is merged, and nobody has committed to it."""
+    if each.branch and each.head and not git.run("merge-base", "--is-ancestor", each.head, target).code:
+        delete_branch(git, each.branch, each.head)
+
+
+def _resume(git: Git, each: Worktree, target: str) -> str:
+    """Finish the removal of a worktree; return why it has to stay, or ""."""
+    admin = admin_of(repository_dir(git), each.path)
+    try:
+        unmerged = git.run("rev-list", "--count", each.head, f"^{target}", "--").text
+        if not each.branch and unmerged != "0":
+            return "it has commits on no branch"
+        if work := remaining_work(git, admin, each.path):
+            again = f"coord worktree add {os.path.basename(each.path)} restores it"
+            return f"{_counted(work, 'file')} changed in what is left of it ({again})"
+        finish_removal(git, admin, each.path)
+        _delete_branch(git, each, target)
     except GitFailed as error:
         return error.message
     return ""

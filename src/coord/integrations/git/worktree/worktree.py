@@ -7,6 +7,7 @@ works there, and the next `add` continues after a crash.
 
 import fcntl
 import os
+import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,10 +19,21 @@ from coord.core.keys import digest
 from coord.core.sessions.schema import Liveness
 from coord.host.repository import find_repository
 from coord.integrations.git.changes import changes
-from coord.integrations.git.run import Git, as_text
+from coord.integrations.git.index_lock import remove_stale
+from coord.integrations.git.run import Git, GitFailed, as_text
 from coord.integrations.git.salvage.salvage import ref_name
 from coord.integrations.git.salvage.swap import salvage_paths
-from coord.integrations.git.worktree.index_lock import remove_stale
+from coord.integrations.git.unfinished import Note, own_process, running
+from coord.integrations.git.worktree.half_done import (
+    ADD,
+    SETUP,
+    admin_of,
+    clear_setup_locks,
+    owner_of_removal,
+    recover_worktrees,
+    repository_dir,
+    restore_files,
+)
 from coord.integrations.git.worktree.templates import restore_templates
 from coord.sdk.client.client import Client
 
@@ -63,7 +75,7 @@ class WorktreeEntry(msgspec.Struct, frozen=True):
 
 def worktrees(git: Git) -> list[Worktree]:
     """Return all worktrees of a repository, the main one first."""
-    found: list[Worktree] = []
+    found, main_dir = list[Worktree](), ""
     for block in git.must("worktree", "list", "--porcelain", "-z").out.split(b"\0\0"):
         pairs = [os.fsdecode(line).partition(" ") for line in block.split(b"\0") if line]
         fields = {name: value for name, _, value in pairs}
@@ -71,6 +83,9 @@ def worktrees(git: Git) -> list[Worktree]:
             reason = fields.get("locked", "")
             branch = fields.get("branch", "").removeprefix("refs/heads/")
             owner = reason.removeprefix(MARK) if reason.startswith(MARK) else ""
+            if found and not owner:  # a removal unlocks it first
+                main_dir = main_dir or repository_dir(git)
+                owner = owner_of_removal(admin_of(main_dir, fields["worktree"]))
             found.append(Worktree(fields["worktree"], branch, fields.get("HEAD", ""), owner, not found))
     return found
 
@@ -93,8 +108,10 @@ def add(
     owner = client.heartbeat().session_id
     name = ref_name(name or client.caller.agent or owner)
     try:
+        commit_of(git, start)
         target, branch = _target(git, path, name), _branch(git, branch, name)
         with exclusive(client, target):
+            recover_worktrees(git)
             return _add(client, git, owner, target, branch, start, setup)
     except Denied:
         raise
@@ -135,10 +152,16 @@ def _add(
     if there is None:
         if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
             raise Refused(f"{target} exists and is not a worktree", hint="choose another with --path")
+        _check_folder(os.path.dirname(target))
         _ignore_folder(git, target)
         known = not git.run("rev-parse", "--quiet", "--verify", f"refs/heads/{branch}").code
         made = [target, branch] if known else ["-b", branch, target, start]
-        git.must("worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", MARK + owner, *made)
+        words = ("worktree", "add", "--quiet", "--no-checkout", "--lock", "--reason", MARK + owner, *made)
+        note = Note(ADD, own_process(), ref=branch, target=target)
+        with running(repository_dir(git), note) as noted:
+            done = git.run(*words, starter=noted.starter())
+        if done.code:
+            raise GitFailed(words, done.code, done.stderr)
         there = Worktree(target, branch, "", owner)
         entered = _take_over(client, git, owner, there, setup)
         return msgspec.structs.replace(entered, new=True)
@@ -162,8 +185,16 @@ def _take_over(
             )
         git.run("worktree", "unlock", there.path)
         git.must("worktree", "lock", "--reason", MARK + owner, there.path)
+    admin = admin_of(repository_dir(git), there.path)
+    if owner_of_removal(admin):
+        restore_files(admin, there.path)
+        git.run("worktree", "lock", "--reason", MARK + owner, there.path)
     if not there.present:
-        raise Refused(f"the folder {there.path} is missing", hint="if it was moved, run git worktree repair")
+        raise Refused(
+            f"the folder {there.path} is missing",
+            hint="if it was moved, run git worktree repair; if it was deleted, coord worktree clean "
+            + os.path.basename(there.path),
+        )
     inside = Git(there.path)
     ready = f"{git_dir(inside)}/{READY}"
     warnings = [] if os.path.exists(ready) else _finish_setup(inside, git, there, setup, ready)
@@ -187,17 +218,21 @@ def record_ownership(client: Client, git: Git, there: Worktree) -> None:
 
 def _finish_setup(inside: Git, git: Git, there: Worktree, setup: str, ready: str) -> list[str]:
     """Check out the files and run the set-up command; salvage files that a crash left unfinished."""
-    remove_stale(f"{os.path.dirname(ready)}/index.lock", there.path)
+    folder = os.path.dirname(ready)
+    if clear_setup_locks(folder, there.path):
+        inside.retry_on_race("read-tree", "HEAD")  # git writes the index last, but some files are there
+    remove_stale(f"{folder}/index.lock", there.path)
     warnings: list[str] = []
-    if os.path.exists(f"{os.path.dirname(ready)}/index"):  # a former set-up did not finish
-        inside.retry_on_race("reset", "--quiet")
-        paths = [change.path for change in changes(inside) if not change.new]
-        ref, _ = salvage_paths(
-            inside, f"unfinished-{ref_name(there.branch)}", paths, "an unfinished worktree"
-        )
-        warnings += [f"the former content is in {ref}"] if ref else []
-    else:
-        inside.retry_on_race("read-tree", "-m", "-u", "HEAD")
+    with running(folder, Note(SETUP, own_process())) as noted:
+        if os.path.exists(f"{folder}/index"):  # a former set-up did not finish
+            inside.retry_on_race("reset", "--quiet", starter=noted.starter())
+            paths = [change.path for change in changes(inside) if not change.new]
+            ref, _ = salvage_paths(
+                inside, f"unfinished-{ref_name(there.branch)}", paths, "an unfinished worktree"
+            )
+            warnings += [f"the former content is in {ref}"] if ref else []
+        else:
+            inside.retry_on_race("read-tree", "-m", "-u", "HEAD", starter=noted.starter())
     repository = find_repository(there.path)
     if repository is not None:  # git runs no hook with --no-checkout, so nobody else has copied them
         restore_templates(repository.commondir)
@@ -267,14 +302,41 @@ def setting(git: Git, name: str) -> str:
     return git.run("config", "--get", SETTINGS[name]).text
 
 
+def commit_of(git: Git, name: str) -> str:
+    """Return the commit that a caller names; git must never take the name for an option."""
+    words = ("rev-parse", "--quiet", "--verify", "--end-of-options", f"{name}^{{commit}}")
+    found = git.run(*words) if name and not name.startswith("-") else None
+    if found is None or found.code:
+        raise NotFound(f"there is no commit {name!r}", hint="git branch --all lists branches")
+    return found.text
+
+
 def _target(git: Git, path: str, name: str) -> str:
     filled = _fill(path or setting(git, "path") or PATH, name)
-    return os.path.realpath(os.path.join(git.folder, filled))
+    root, plain = os.path.realpath(git.folder), os.path.normpath(os.path.join(git.folder, filled))
+    real = os.path.realpath(plain)
+    if f"{plain}/".startswith(f"{git.folder}/") and not f"{real}/".startswith(f"{root}/"):
+        raise Refused(
+            f"{filled} leads out of the repository, to {real}",
+            hint="remove the symlink, or name that folder with --path",
+        )
+    return real
+
+
+def _check_folder(folder: str) -> None:
+    """Raise if others could replace what is in a folder."""
+    if not os.path.isdir(folder):
+        return
+    found = os.stat(folder)
+    foreign = os.geteuid() != 0 and found.st_uid not in (0, os.geteuid())
+    if foreign or (found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX):
+        what = "belongs to another user" if foreign else "is writable for everybody"
+        raise Refused(f"{folder} {what}", hint=f"chmod o-w {folder}, or choose another with --path")
 
 
 def _branch(git: Git, branch: str, name: str) -> str:
     filled = _fill(branch or setting(git, "branch") or BRANCH, name)
-    if git.run("check-ref-format", "--branch", filled).code:
+    if filled.startswith("-") or git.run("check-ref-format", f"refs/heads/{filled}").code:
         raise Invalid(f"{filled!r} is not a branch name", hint="use for example agent/{name}")
     return filled
 
@@ -290,7 +352,9 @@ def _fill(template: str, name: str) -> str:
 def _ignore_folder(git: Git, target: str) -> None:
     """Hide the folder of worktrees from git with a `.gitignore` inside it."""
     folder = os.path.dirname(target)
-    os.makedirs(folder, exist_ok=True)
+    if not os.path.isdir(folder):
+        os.makedirs(folder, exist_ok=True)
+        os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode) & ~stat.S_IWOTH)  # whatever the umask says
     others = [name for name in os.listdir(folder) if name != os.path.basename(target)]
     if f"{folder}/".startswith(f"{os.path.realpath(git.folder)}/") and not others:
         # Another process may create it first.

@@ -8,6 +8,7 @@ from coord.core.errors import Invalid
 from coord.integrations.git.gate.stubs import PROTECTED
 from coord.integrations.git.merge import merge as merging
 from coord.integrations.git.merge.merge import MergeReport, MergeRequest, MergeStatus, Outcome
+from coord.integrations.git.merge.queue_lock import LOCK
 from coord.integrations.git.run import Git, as_text
 from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
@@ -49,7 +50,7 @@ def merge(client: Client, args: MergeArgs) -> Answer:
 
 def _watchdog(client: Client, held: LockBlock) -> Watchdog:
     """Return a block that frees the lock of the merge queue if this process is killed in it."""
-    return Watchdog(*release_program(client, [merging.LOCK], held.use))
+    return Watchdog(*release_program(client, [LOCK], held.use))
 
 
 def answer_of(merged: MergeReport) -> Answer:

@@ -10,7 +10,8 @@ import pytest
 
 from coord.core.errors import Invalid, LockLost, Refused
 from coord.integrations.git.merge import check as merge_check
-from coord.integrations.git.merge.merge import LOCK, MergeStatus
+from coord.integrations.git.merge.merge import MergeStatus
+from coord.integrations.git.merge.queue_lock import LOCK
 from coord.integrations.git.run import Git
 from tests.support.git_harness import GitHarness
 

@@ -4,7 +4,8 @@ import pytest
 
 from coord.core.errors import Denied, NotFound, Refused
 from coord.integrations.git.merge import merge
-from coord.integrations.git.merge.merge import LOCK, MergeStatus
+from coord.integrations.git.merge.merge import MergeStatus
+from coord.integrations.git.merge.queue_lock import LOCK
 from coord.integrations.git.run import Git
 from coord.integrations.git.worktree import worktree
 from tests.support.git_harness import GitHarness

@@ -17,16 +17,16 @@ def remove_stale(lock: str, worktree: str) -> None:
         return
     if time.time() - os.lstat(lock).st_mtime < STALE_S:
         raise Busy(f"git is running in {worktree}", hint="try again in a minute")
-    holder = _holder(os.path.realpath(lock), os.path.realpath(worktree))
-    if holder:
+    found = holder(os.path.realpath(lock), os.path.realpath(worktree))
+    if found:
         raise Busy(
-            f"{holder} may hold {lock}", hint="wait for it; if no git is running there, remove that file"
+            f"{found} may hold {lock}", hint="wait for it; if no git is running there, remove that file"
         )
     with suppress(FileNotFoundError):
         os.unlink(lock)
 
 
-def _holder(lock: str, worktree: str) -> str:
+def holder(lock: str, worktree: str) -> str:
     """Return the process that holds a lock or may hold it: git closes the file while its hooks run."""
     if not os.path.isdir(f"{PROCESSES}/self/fd"):
         return "some process (coord cannot list processes here)"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coord.core.errors import Busy
-from coord.integrations.git.worktree.index_lock import remove_stale
+from coord.integrations.git.index_lock import remove_stale
 from tests.support.git_folders import made_repository
 
 HOLDING = "import sys; file = open(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
@@ -65,7 +65,7 @@ def test_a_lock_where_git_is_at_work_stays(lock: Path) -> None:
 
 def test_where_processes_cannot_be_seen_it_stays(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Doubt refuses, and names the file."""
-    monkeypatch.setattr("coord.integrations.git.worktree.index_lock.PROCESSES", str(lock.parent))
+    monkeypatch.setattr("coord.integrations.git.index_lock.PROCESSES", str(lock.parent))
     with pytest.raises(Busy, match="cannot list processes here"):
         remove_stale(str(lock), str(lock.parents[1]))
     assert lock.exists()
