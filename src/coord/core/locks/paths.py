@@ -144,16 +144,14 @@ def overlaps(a: Pattern, b: Pattern) -> bool:
     return (
         (a.literal and b.literal)
         or _intersect(a.segments, b.segments, _segments_overlap)
-        or _spelling_overlaps(a, b)
-        or _spelling_overlaps(b, a)
+        or (a.spelling != () and _spelling_overlaps(a, b))
+        or (b.spelling != () and _spelling_overlaps(b, a))
     )
 
 
 def _spelling_overlaps(glob: Pattern, other: Pattern) -> bool:
     """Return whether something below the path that a glob spells belongs to another pattern."""
     names = glob.spelling
-    if not names:
-        return False
     theirs = other.spelling or other.directory
     if other.literal or other.spelling:
         shorter = min(len(names), len(theirs))
@@ -243,10 +241,6 @@ def _bits(positions: int) -> Iterator[int]:
 
 
 def _segments_overlap(a: Segment, b: Segment) -> bool:
-    if isinstance(a, Spelled):
-        return _segments_overlap(a.name, b) or _segments_overlap(a.characters, b)
-    if isinstance(b, Spelled):
-        return _segments_overlap(a, b.name) or _segments_overlap(a, b.characters)
     if isinstance(a, str):
         a, b = b, a
     if isinstance(b, str):
@@ -255,12 +249,16 @@ def _segments_overlap(a: Segment, b: Segment) -> bool:
         ends = _ends_around_run(a)
         if ends is not None:
             return len(b) >= len(ends[0]) + len(ends[1]) and b.startswith(ends[0]) and b.endswith(ends[1])
+    if isinstance(a, Spelled):
+        return _segments_overlap(a.name, b) or _segments_overlap(a.characters, b)
+    if isinstance(b, Spelled):
+        return _segments_overlap(a, b.name) or _segments_overlap(a, b.characters)
     # Two runs also match the empty name, which is not a name, but they share every other name too.
     return a == b or _intersect(a, b, _characters_overlap)
 
 
 @lru_cache(maxsize=256)
-def _ends_around_run(segment: tuple[Character | None, ...]) -> tuple[str, str] | None:
+def _ends_around_run(segment: Characters | Spelled) -> tuple[str, str] | None:
     """Return the characters before and after the only wildcard of a segment like `test_*.py`, or None."""
     plain = [character for character in segment if isinstance(character, str)]
     if segment.count(None) != 1 or len(plain) != len(segment) - 1:
