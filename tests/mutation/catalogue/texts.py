@@ -96,9 +96,9 @@ MUTANTS = [
     ),
     Mutant(
         "a search that was cut short is passed over in silence",
-        "coord.host.links:_Search._walk",
-        'self._left_out.append(folder or ".")',
-        "pass",
+        "coord.host.links:_Search.warnings",
+        "if self._left_out:",
+        "if False:",
         ("tests/unit/host/test_links.py::test_too_many_files_are_named",),
     ),
     Mutant(
