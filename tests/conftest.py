@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import quick
+from tests.support.real_state import leave_real_state, traces_of
 from tests.support.servers.kinds import SHARED_STORES, STORES, FreshStores, Servers
 from tests.support.servers.mariadb import MariadbServer
 from tests.support.servers.nats import NatsServer
@@ -58,9 +59,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if TEMPLATES not in os.environ:
         os.environ[TEMPLATES] = tempfile.mkdtemp(prefix="coord-templates-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(TEMPLATES)))
+        leave_real_state(f"{os.environ[TEMPLATES]}/state")
     config.addinivalue_line("markers", quick.MARKER)
     if config.getoption("quick"):
         quick.refuse_servers()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def real_state_is_untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test writes into the state folder of the user who runs the tests."""
+    yield
+    assert traces_of(tmp_path_factory.getbasetemp()) == [], "give each program of a test an XDG_STATE_HOME"
 
 
 @pytest.fixture(scope="session", autouse=True)

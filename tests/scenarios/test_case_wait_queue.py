@@ -47,7 +47,7 @@ def test_a_bid_is_told_to_the_holder_once(harness: StoreHarness) -> None:
         harness.pass_seconds(7)
     (told,) = ann.receive()
     assert (told.kind, told.from_session_id) == ("request", "system")
-    assert told.subject == "[System] bob wants a.py: fix the login"
+    assert told.subject == '[System] bob wants a.py: "fix the login"'
     assert told.blob["session_id"] == "bob-7"
     assert told.blob["reason"] == "fix the login"
     assert len(harness.events("lock.denied")) == 1

@@ -28,6 +28,7 @@ from coord.core.locks.table import blocking_locks, load_table
 from coord.core.locks.uses import BY_HAND, claims_using
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.messages.inbox import notify
+from coord.core.messages.quoting import quote, quote_name, quote_names
 from coord.core.messages.recipients import find_recipients
 from coord.core.sessions.identify import ensure_session
 from coord.core.sessions.liveness import evidence_of
@@ -53,14 +54,14 @@ def hand_off(tx: Transaction, command: Handoff, now: int) -> HandoffReply:
         except NotFound:
             _check_task(tx, command, now)
             raise
-        what = ", ".join(lock.resource for lock in locks)
+        what = quote_names([lock.resource for lock in locks], len(locks))
     about = {
         "from": giver.session_id,
         "task": command.task if generation else "",
         "generation": generation,
         "resources": [lock.resource for lock in locks],
     }
-    note = f": {command.note}" if command.note else ""
+    note = f": {quote(command.note)}" if command.note else ""
     subject = f"{giver.agent or giver.session_id} handed you {what}{note}"
     notify(tx, taker.session_id, "handoff", subject, now, about)
     return HandoffReply(taker.session_id, locks, command.task if generation else "", generation)
@@ -133,7 +134,7 @@ def _check_lock(tx: Transaction, lock_at: LockAt, giver: Session, taker: Session
         other = others[0].lock
         mine = other.owner == giver.session_id
         raise Denied(
-            f"{other.resource} of {other.owner} overlaps {lock.resource}",
+            f"{quote_name(other.resource)} of {other.owner} overlaps {lock.resource}",
             hint=f"release it first: coord unlock {other.resource}" if mine else "wait until it is released",
         )
 

@@ -13,6 +13,7 @@ from coord.core.locks.resources import Resource
 from coord.core.locks.schema import EndReason
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.messages.inbox import notify
+from coord.core.messages.quoting import quote
 from coord.core.sessions.agent_limit import count_agent
 from coord.core.sessions.identify import find_session, new_session, put_session
 from coord.core.sessions.liveness import thresholds_of
@@ -93,7 +94,7 @@ def _end_by_force(tx: Transaction, old: Session, session: Session, reason: str, 
     """End a session that may be alive: its next command is refused, its parent is notified."""
     if not reason:
         raise Invalid("a takeover by force needs a reason", hint="add --reason TEXT")
-    name, note = session.session_id, f"{session.session_id} replaced it by force ({reason})"
+    name, note = session.session_id, f"{session.session_id} replaced it by force: {quote(reason)}"
     freed = end_session(tx, old, "terminated", now, evidence=note, successor=name, by=name)
     if old.parent and old.parent != name:
         about = {"session_id": old.session_id, "successor": name, "reason": reason}

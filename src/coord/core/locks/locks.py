@@ -41,6 +41,7 @@ from coord.core.locks.schema import (
 )
 from coord.core.locks.uses import claims_using, expiry_of, without_uses
 from coord.core.messages.inbox import notify
+from coord.core.messages.quoting import quote_name
 from coord.core.ranges import Range
 from coord.core.sessions.identify import ancestors, caller_reads
 from coord.core.sessions.liveness import evidence_of, thresholds_of
@@ -443,11 +444,11 @@ def end_by_time(tx: Transaction, lock_at: LockAt, now: int) -> list[Resource]:
             tx,
             lock.owner,
             "warn",
-            f"Your lock on {lock.resource} has expired.",
+            f"Your lock on {quote_name(lock.resource)} has expired.",
             now,
             {"resource": lock.resource},
         )
     elif end_reason is EndReason.PREEMPTED:
-        subject = f"Your lock on {lock.resource} went to {lock.preempted_by}."
+        subject = f"Your lock on {quote_name(lock.resource)} went to {lock.preempted_by}."
         notify(tx, lock.owner, "preempt", subject, now, {"resource": lock.resource})
     return end_lock(tx, lock_at, end_reason, now, by=lock.preempted_by)

@@ -32,6 +32,7 @@ from coord.core.locks.schema import (
 from coord.core.locks.table import blocking_locks, load_table
 from coord.core.locks.wait_queue import end_expired, grant_request, grant_waiters
 from coord.core.messages.inbox import notify
+from coord.core.messages.quoting import quote, quote_name
 from coord.core.sessions.identify import ensure_session
 from coord.core.sessions.liveness import evidence_of, thresholds_of
 from coord.core.sessions.schema import Session
@@ -75,7 +76,8 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
             continue
         owner = lock_at.lock.owner
         freed += end_lock(tx, lock_at, EndReason.STOLEN, now, by=thief.session_id, note=notes[key])
-        subject = f"{thief.session_id} took your lock on {lock_at.lock.resource}: {notes[key]}"
+        why = f"by force: {quote(command.reason)}" if command.force else notes[key]
+        subject = f"{thief.session_id} took your lock on {quote_name(lock_at.lock.resource)}: {why}"
         notify(tx, owner, "preempt", subject, now, {"resource": lock_at.lock.resource})
         if command.dead_owner:
             freed += declare_dead(tx, owner, notes[key], now)
@@ -111,8 +113,8 @@ def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -
         if now >= lock.expires_ms:
             return f"its lease has expired {(now - lock.expires_ms) // 1000} s ago"
         raise NotStealable(
-            f"{lock.resource} of {lock.owner} may not be stolen: its owner is not proven dead, and "
-            f"its lease lasts {(lock.expires_ms - now) // 1000} s more",
+            f"{quote_name(lock.resource)} of {lock.owner} may not be stolen: its owner is not proven dead, "
+            f"and its lease lasts {(lock.expires_ms - now) // 1000} s more",
             hint="wait for one of both, or --force --reason 'why'",
         )
     silent_ms = 0 if owner is None else now - owner.beat_ms
@@ -126,7 +128,7 @@ def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -
         missing.append(f"it is {(now - lock.acquired_ms) // 1000} s old (needs {STEAL_AGE_MS // 1000})")
     if missing:
         raise NotStealable(
-            f"{lock.resource} of {lock.owner} may not be stolen: {'; '.join(missing)}",
+            f"{quote_name(lock.resource)} of {lock.owner} may not be stolen: {'; '.join(missing)}",
             hint="--dead-owner if its process has died; --force --reason 'why' otherwise",
         )
     return "its owner is stale, its lease has expired, and it is old enough"
@@ -152,11 +154,11 @@ def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptRepl
             assert lock is not None, f"{lock_at.key} was just read"
             if lock.priority >= command.priority:
                 raise Refused(
-                    f"{lock.resource} is held by {lock.owner} with priority {lock.priority}",
+                    f"{quote_name(lock.resource)} is held by {lock.owner} with priority {lock.priority}",
                     hint=f"only a priority above {lock.priority} can preempt it",
                 )
             if not lock.preempted_by:
-                ask_back(tx, lock_at, asking.session_id, command.reason, now + command.grace_ms, now)
+                ask_back(tx, lock_at, asking.session_id, quote(command.reason), now + command.grace_ms, now)
                 asked.append(lock.owner)
             deadlines.append(lock.preempt_ms if lock.preempted_by else now + command.grace_ms)
     if not deadlines:
@@ -172,7 +174,7 @@ def ask_back(tx: Transaction, lock_at: LockAt, by: str, reason: str, until_ms: i
     tx.put(lock_at.key, marked, deadline_key(marked))
     tx.emit(PreemptionAsked(lock.resource, lock.owner, by, reason, until_ms))
     within_s = (until_ms - now) // 1000
-    subject = f"{by} needs {lock.resource} ({reason}): release it within {within_s} s"
+    subject = f"{by} needs {quote_name(lock.resource)} ({reason}): release it within {within_s} s"
     notify(tx, lock.owner, "preempt", subject, now, {"resource": lock.resource, "until_ms": until_ms})
 
 
@@ -184,5 +186,5 @@ def withdraw_ask(tx: Transaction, key: str, by: str, until_ms: int, now: int) ->
     kept = msgspec.structs.replace(lock, preempted_by="", preempt_ms=0)
     tx.put(key, kept, deadline_key(kept))
     tx.emit(PreemptionWithdrawn(lock.resource, lock.owner, by))
-    subject = f"{by} no longer asks for {lock.resource}: keep it"
+    subject = f"{by} no longer asks for {quote_name(lock.resource)}: keep it"
     notify(tx, lock.owner, "preempt", subject, now, {"resource": lock.resource})

@@ -3,6 +3,7 @@
 from typing import Any
 
 from coord.core.commands import Command, Reply, SessionCommand
+from coord.core.messages.quoting import quote
 from coord.core.sessions.commands import SessionInfo
 from coord.core.sessions.schema import Liveness
 
@@ -194,7 +195,7 @@ class SimilarDelegation(Reply, frozen=True):
 
     def __str__(self) -> str:
         whom = self.delegation.to_agent or self.delegation.to_session_id
-        return f"{self.delegation.id} ({whom}): {self.delegation.what} ({self.share:.0%} of the words)"
+        return f"{self.delegation.id} ({whom}): {quote(self.delegation.what)} ({self.share:.0%} of the words)"
 
 
 class AddDelegationReply(Reply, frozen=True):

@@ -19,6 +19,7 @@ from coord.core.messages.commands import (
     SimilarDelegation,
 )
 from coord.core.messages.inbox import TTL_MS, notify
+from coord.core.messages.quoting import quote
 from coord.core.messages.recipients import Recipients, find_recipients
 from coord.core.messages.schema import (
     Delegation,
@@ -105,10 +106,12 @@ def end_delegation(tx: Transaction, command: EndDelegation, now: int) -> Delegat
     if command.cancel:
         to_agent, to_role = delegation.to_agent, delegation.to_role
         tx.emit(DelegationCancelled(delegation.id, session, doer, to_agent, to_role, delegation.what))
-        notify(tx, other, "status", f"cancelled: {delegation.what} ({delegation.id})", now, about)
+        notify(tx, other, "status", f"cancelled: {quote(delegation.what)} ({delegation.id})", now, about)
     else:
         tx.emit(DelegationEnded(delegation.id, session, "done"))
-        notify(tx, other, "status", f"{doer} has done: {delegation.what} ({delegation.id})", now, about)
+        notify(
+            tx, other, "status", f"{doer} has done: {quote(delegation.what)} ({delegation.id})", now, about
+        )
     return _info(delegation)
 
 
@@ -127,7 +130,7 @@ def end_delegations_to(tx: Transaction, session: str, successor: str, now: int) 
             tx.put(keys.delegation(successor, delegation.id), moved)
             continue
         tx.emit(DelegationEnded(delegation.id, session, "recipient ended"))
-        subject = f"{session} has ended without: {delegation.what} ({delegation.id})"
+        subject = f"{session} has ended without: {quote(delegation.what)} ({delegation.id})"
         notify(tx, delegation.from_session_id, "status", subject, now, {"delegation": delegation.id})
 
 

@@ -16,6 +16,7 @@ from coord.core.messages.inbox import (
     remove_message,
     unseen_broadcasts,
 )
+from coord.core.messages.quoting import quote
 from coord.core.messages.receive import COPIED_BYTES_MAX, collect_broadcasts
 from coord.core.messages.schema import Mailbox, Message, MessageLost
 from coord.core.transaction import Transaction
@@ -33,7 +34,7 @@ def _report_lost(tx: Transaction, message: Message, session: str, reason: str, n
     tx.emit(MessageLost(message.id, session, message.from_session_id, reason))
     if message.from_session_id != SYSTEM:
         about = {"id": message.id, "to_session_id": session, "kind": message.kind}
-        notify(tx, message.from_session_id, "undelivered", f"{message.subject}: {reason}", now, about)
+        notify(tx, message.from_session_id, "undelivered", f"{quote(message.subject)}: {reason}", now, about)
 
 
 def broadcast_deadline(tx: Transaction, key: str, now: int) -> None:
@@ -50,7 +51,7 @@ def broadcast_deadline(tx: Transaction, key: str, now: int) -> None:
         tx.emit(MessageLost(message.id, session, message.from_session_id, reason))
     if unread:
         about = {"id": message.id, "to_session_ids": unread, "kind": message.kind}
-        notify(tx, message.from_session_id, "undelivered", f"{message.subject}: {reason}", now, about)
+        notify(tx, message.from_session_id, "undelivered", f"{quote(message.subject)}: {reason}", now, about)
 
 
 def return_all(tx: Transaction, session: str, now: int) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from coord.core import keys
 from coord.core.dispatch import dispatch
 from coord.core.messages.inbox import SYSTEM, mailbox_of, notify, remove_message
+from coord.core.messages.quoting import quote, quote_names
 from coord.core.messages.schema import Message, MessageLost
 from coord.core.sessions.commands import IsWaiting
 from coord.core.transaction import Transaction
@@ -39,8 +40,9 @@ def notify_holder(tx: Transaction, holder: str, notice: Notice, now: int) -> Non
     heard = {each: until for each, until in mailbox_of(tx, holder).heard.items() if until > now}
     if name not in heard:
         verb = "waits for" if notice.waits else "wants"
-        shown = ", ".join(text.removeprefix("file:") for text in notice.resources)
-        why = f": {notice.reason}" if notice.reason else ""
+        resources = [text.removeprefix("file:") for text in notice.resources]
+        shown = quote_names(resources, len(resources))
+        why = f": {quote(notice.reason)}" if notice.reason else ""
         blob = {
             "session_id": notice.session,
             "resources": list(notice.resources),

@@ -18,6 +18,7 @@ from coord.core.locks.expiry import expire_blockers
 from coord.core.locks.schema import LockRequest, Mode
 from coord.core.locks.table import blocking_locks, conflicts_with, load_table, prefetch_locks
 from coord.core.locks.wait_queue import forget_task_wait
+from coord.core.messages.quoting import quote_name
 from coord.core.plans.assignment import kept_for_another, router_for
 from coord.core.plans.commands import ClaimNamed, ClaimNext, ClaimReply, NextTask, Runnable
 from coord.core.plans.idle import (
@@ -360,11 +361,11 @@ def _blocked_by(tx: Transaction, request: LockRequest, now: int) -> tuple[str, s
     blocking = blocking_locks(table, now)
     if blocking:
         owner = blocking[0].lock.owner
-        return owner, f"{blocking[0].lock.resource} is held by {owner}"
+        return owner, f"{quote_name(blocking[0].lock.resource)} is held by {owner}"
     ahead = [other for _, other in table.waiting if conflicts_with(request, other)]
     if not ahead:
         return "", ""
-    return ahead[0].session, f"{ahead[0].session} waits for {ahead[0].resources[0]}"
+    return ahead[0].session, f"{ahead[0].session} waits for {quote_name(ahead[0].resources[0])}"
 
 
 def _claim(

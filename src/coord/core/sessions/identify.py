@@ -20,6 +20,7 @@ HEARTBEAT_QUIET_MS = 15_000
 ENDED_KEPT_MS = 24 * 3600 * 1000
 """How long an ended session is kept, so that a message to it is not mistaken for one to a wrong name."""
 DUPLICATES_MAX = 50
+RESERVED = frozenset(("system", "coord"))
 GENERATIONS_MAX = 16
 """How deep sub-agents may nest."""
 
@@ -69,12 +70,22 @@ def _count_agent(tx: Transaction, caller: Caller, name: str, now: int, *, refuse
     count_agent(tx, caller, name, now, refuse=refuse)
 
 
+def _check_name(caller: Caller) -> None:
+    """Refuse a session with the name under which coord itself sends messages."""
+    if caller.session.partition("~")[0].lower() in RESERVED:
+        raise Invalid(
+            f"no session may be called {caller.session}",
+            hint="choose another name: messages from this one are those of the system",
+        )
+
+
 def find_session(tx: Transaction, caller: Caller, now: int) -> str:
     """Return the id of the calling session; refuse a caller that belongs to another one.
 
     A terminal acts for the agent above it, if there is one: a command that an agent runs without its
     variables is the agent's. If two processes resume one session, the second becomes `<id>~2`.
     """
+    _check_name(caller)
     process, nearest = registered_ancestor(tx, caller)
     if not caller.session or (caller.terminal and process is not None):
         if process is None:

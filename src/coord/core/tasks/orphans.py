@@ -7,6 +7,7 @@ from coord.core.limits import UNLIMITED_TENANT, Count, count_off
 from coord.core.locks.commands import EndClaimOfLock
 from coord.core.locks.resources import Resource
 from coord.core.messages.inbox import notify
+from coord.core.messages.quoting import quote_name
 from coord.core.tasks.claim_locks import newest_fence
 from coord.core.tasks.claims import put_expired, record_taken_claim, remove_from_indexes
 from coord.core.tasks.commands import TaskCommand
@@ -35,7 +36,8 @@ def end_claim_of_lock(tx: Transaction, command: EndClaimOfLock, now: int) -> lis
     if stored is None or stored.claim is not ACTIVE or stored.generation != command.generation:
         return []
     which = TaskCommand(UNLIMITED_TENANT, command.project, command.task)
-    note = f"{command.resource} was lost{f' to {command.by}' if command.by else ''} ({command.end_reason})"
+    to = f" to {command.by}" if command.by else ""
+    note = f"{quote_name(command.resource)} was lost{to} ({command.end_reason})"
     in_time = now < stored.expires_ms
     freed = _end_claim(tx, which, stored, ReleaseReason.PREEMPTED, note, now, command.fence)
     if in_time:

@@ -5,28 +5,30 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from coord.core.locks.commands import LockInfo, LockReply, Outcome
+from coord.core.messages.quoting import quote, quote_lines, quote_name, quote_names, visible
 
 if TYPE_CHECKING:
     from coord.core.messages.commands import MessageInfo
     from coord.core.sessions.commands import SessionInfo
 
 EMERGENCY = "emergency"
+SYSTEM = "system"
+"""The sender of coord's own messages; no session may have this name."""
 NAMED_MAX = 5
 SAID_CHARS_MAX = 9_000
 """The tools cut longer texts."""
-BODY_CHARS_MAX = 4_000
 
 
 def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
     """Return why a call is refused and what to do about it; `command` is the line that was not run."""
-    names = ", ".join(resource.removeprefix("file:") for resource in resources[:NAMED_MAX])
+    names = quote_names([resource.removeprefix("file:") for resource in resources], NAMED_MAX)
     if command:
         wait, again = (
-            f"`{coord()} guard {_words(resources)} -- sh -c {_words([command])}` waits and runs it",
+            f"`{coord()} guard {_words(resources)} -- sh -c {_words([command], own=True)}` waits and runs it",
             "",
         )
     else:
@@ -35,21 +37,21 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
     if reply.outcome is Outcome.CHANGED and reply.holder is not None:
         return (
             f"coord: the lock on {names} had expired, and {_holder(reply.holder)} has held "
-            f"{reply.holder.resource} since. The file may have changed. Next: read it again and repeat the "
-            "edit; it is free now."
+            f"{quote_name(reply.holder.resource)} since. The file may have changed. Next: read it again and "
+            "repeat the edit; it is free now."
         )
     if reply.cycle:
         return (
-            f"coord: {names} is part of a deadlock: {' → '.join(reply.cycle)} wait for each other. "
-            "Nothing was changed, and no lock was taken yet. If this lasts, coord asks one session for its "
-            f"lock, with a deadline. Next: release your locks (commit the edits, or `{coord()} unlock`), "
-            f"then {wait}{again}."
+            f"coord: {names} is part of a deadlock: {' → '.join(map(quote_name, reply.cycle))} wait for "
+            "each other. Nothing was changed, and no lock was taken yet. If this lasts, coord asks one "
+            "session for its lock, with a deadline. Next: release your locks (commit the edits, or "
+            f"`{coord()} unlock`), then {wait}{again}."
         )
     if reply.holder is None:
         return f"coord: others wait for {names} already. Nothing was changed. Next: {wait}{again}."
     held = reply.holder
-    covers = "" if held.resource in resources else f" as part of {held.resource}"
-    why = f", for: {held.reason}" if held.reason else ""
+    covers = "" if held.resource in resources else f" as part of {quote_name(held.resource)}"
+    why = f", for: {quote(held.reason)}" if held.reason else ""
     return (
         f"coord: {names} is locked{covers} by {_holder(held)} until {_clock_time(held.expires_ms)} "
         f"({span(held.expires_in_s)} from now){why}. Nothing was changed. Next: {wait}{again}; "
@@ -59,11 +61,12 @@ def denial(reply: LockReply, resources: Sequence[str], command: str) -> str:
 
 def emergency(messages: Sequence[MessageInfo], session: str = "") -> str:
     """Return why a call is stopped; `session` is the one that acknowledges, if it is not the default."""
-    lines = "\n".join(_message(message) for message in messages[:NAMED_MAX])
-    ids = " ".join(message.id for message in messages[:NAMED_MAX])
+    shown = list(_fitting(messages[:NAMED_MAX], stopped=True))
+    lines = "\n".join(line for line, _ in shown)
+    ids = " ".join(message.id for _, message in shown)
     acting = f" --session {session}" if session else ""
     return (
-        f"{lines[:SAID_CHARS_MAX]}\n"
+        f"{lines}\n"
         "coord: this is an emergency, and it stops edits and commands. Nothing was changed. "
         f"Next: act on it; `{coord()}{acting} ack {ids}` acknowledges it, and calls pass again."
     )
@@ -72,7 +75,7 @@ def emergency(messages: Sequence[MessageInfo], session: str = "") -> str:
 def background_denial(resources: Sequence[str]) -> str:
     """Return why a command that needs a lock may not run in the background."""
     return (
-        f"coord: this command needs {', '.join(resources[:NAMED_MAX])} while it runs, and coord cannot see "
+        f"coord: this command needs {quote_names(resources, NAMED_MAX)} while it runs, and coord cannot see "
         "when a command in the background ends. Nothing was run. Next: run it in the foreground, "
         "without `&`, nohup and setsid."
     )
@@ -81,7 +84,7 @@ def background_denial(resources: Sequence[str]) -> str:
 def salvage_notice(findings: Sequence[str]) -> str:
     """Return why a call is refused once: the files changed after the agent read them."""
     return (
-        f"coord: {'; '.join(findings)[:SAID_CHARS_MAX]}. The files are locked for this session now. "
+        f"coord: {visible('; '.join(findings)[:SAID_CHARS_MAX])}. The files are locked for this session now. "
         "Next: read them again and repeat the call."
     )
 
@@ -92,7 +95,7 @@ def failure(message: str, hint: str, *, closed: bool) -> str:
     state = (
         "writes are blocked until coord can check who holds the file" if closed else "locks are not checked"
     )
-    return f"coord: {message}; {state}.{step} `{coord()} doctor` shows what is wrong."
+    return visible(f"coord: {message}; {state}.{step} `{coord()} doctor` shows what is wrong.")
 
 
 def peers_notice(peers: Sequence[SessionInfo], own: str) -> str:
@@ -113,11 +116,11 @@ def status_summary(
     own: str, held: Sequence[LockInfo], peers: Sequence[SessionInfo], others: Sequence[LockInfo]
 ) -> str:
     """Return who holds what, for a session whose context was compacted."""
-    mine = ", ".join(lock.resource for lock in held) or "nothing"
+    mine = quote_names([lock.resource for lock in held], len(held)) or "nothing"
     lines = [f"coord: this is session {own}; it holds {mine}."]
     for peer in peers[:NAMED_MAX]:
         has = [lock.resource for lock in others if lock.owner == peer.session_id]
-        lines.append(f"{_peer(peer)} holds {', '.join(has[:NAMED_MAX]) or 'nothing'}.")
+        lines.append(f"{_peer(peer)} holds {quote_names(has, NAMED_MAX) or 'nothing'}.")
     return " ".join(lines)
 
 
@@ -131,31 +134,39 @@ def reminder(held: Sequence[LockInfo]) -> str:
     if by_hand:
         steps.append(f"`{coord()} unlock {_words(by_hand)}` releases the locks that you no longer need")
     return (
-        f"coord: this session still holds {', '.join(names[:NAMED_MAX])}"
-        f"{f' and {len(names) - NAMED_MAX} more' if len(names) > NAMED_MAX else ''}. "
+        f"coord: this session still holds {quote_names(names, NAMED_MAX)}. "
         f"Next: {'; '.join(steps)}; or stop again to keep them. This reminder comes once."
     )
 
 
 def inbox(messages: Sequence[MessageInfo]) -> tuple[str, list[str]]:
     """Return the messages that fit as one text, and the ids of those that the hook may acknowledge."""
-    text, ids = "", list[str]()
+    shown = list(_fitting(messages))
+    ids = [message.id for _, message in shown if message.kind != EMERGENCY]
+    return "\n".join(line for line, _ in shown), ids
+
+
+def _fitting(messages: Sequence[MessageInfo], *, stopped: bool = False) -> Iterator[tuple[str, MessageInfo]]:
+    """Yield messages as text, as many as fit, but at least one; `stopped`: the reader knows what stops it."""
+    room = SAID_CHARS_MAX
     for message in messages:
-        line = _message(message)
-        if message.kind == EMERGENCY:
-            line += f" (edits and commands are stopped until `{coord()} ack {message.id}`)"
-        if text and len(text) + len(line) > SAID_CHARS_MAX:
-            break
-        text = f"{text}\n{line}" if text else line
-        ids += [message.id] * (message.kind != EMERGENCY)
-    return text, ids
+        stops = f" (edits and commands are stopped until `{coord()} ack {message.id}`)"
+        line = _message(message, stops if message.kind == EMERGENCY and not stopped else "")
+        room -= len(line)
+        if room < 0 and room + len(line) < SAID_CHARS_MAX:
+            return
+        yield line, message
 
 
-def _message(message: MessageInfo) -> str:
-    body = f" — {message.body[:BODY_CHARS_MAX]}" if message.body else ""
-    at = f" in {message.from_repository}" if message.from_repository else ""
-    sender = f"message {message.id} from {message.from_session_id}{at} ({message.kind})"
-    return f"coord: {sender}: {message.subject}{body}"
+def _message(message: MessageInfo, more: str = "") -> str:
+    """Return a message: a line of coord, then the body with a mark before each line."""
+    body = f"\n{quote_lines(message.body)}" if message.body else ""
+    at = f" in {quote_name(message.from_repository)}" if message.from_repository else ""
+    session, kind = quote_name(message.from_session_id), quote_name(message.kind)
+    sender = f"message {quote_name(message.id)} from {session}{at} ({kind})"
+    own = message.from_session_id == SYSTEM
+    subject = visible(message.subject) if own else quote(message.subject)
+    return f"coord: {sender}: {subject}{more}{body}"
 
 
 def span(seconds: float) -> str:
@@ -174,22 +185,24 @@ def coord() -> str:
 
 
 def _holder(lock: LockInfo) -> str:
-    return f"{lock.agent} (session {lock.owner})" if lock.agent else f"session {lock.owner}"
+    session = f"session {quote_name(lock.owner)}"
+    return f"{quote_name(lock.agent)} ({session})" if lock.agent else session
 
 
 def _peer(peer: SessionInfo) -> str:
     task = " ".join(str(value) for value in peer.current_task.values() if value)
-    at = f" in {peer.cwd}" if peer.cwd else ""
-    return (
-        f"{peer.agent or 'session'} {peer.session_id} ({peer.liveness}){at}{f', on {task}' if task else ''}"
-    )
+    at = f" in {quote_name(peer.cwd)}" if peer.cwd else ""
+    on = f", on {quote_name(task)}" if task else ""
+    return f"{quote_name(peer.agent or 'session')} {quote_name(peer.session_id)} ({peer.liveness}){at}{on}"
 
 
 def _clock_time(ms: int) -> str:
     return time.strftime("%H:%M:%S UTC", time.gmtime(ms / 1000))
 
 
-def _words(resources: Sequence[str]) -> str:
-    from shlex import quote
+def _words(resources: Sequence[str], *, own: bool = False) -> str:
+    """Return words for a command line; `own`: the agent's command, which keeps its lines."""
+    from shlex import join
 
-    return " ".join(quote(each.removeprefix("file:")) for each in resources)
+    line = join([each.removeprefix("file:") for each in resources])
+    return line if own else visible(line)

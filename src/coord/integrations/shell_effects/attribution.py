@@ -12,6 +12,7 @@ from typing import NamedTuple
 from coord.core.errors import CoordError
 from coord.core.locks.commands import LockInfo
 from coord.core.messages.commands import SendMessage
+from coord.core.messages.quoting import quote, quote_name
 from coord.integrations.git.run import Git
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls, sessions_elsewhere
 from coord.integrations.shell_effects.evidence import wrote_it
@@ -239,8 +240,8 @@ class Attribution:
 
     def _agent_note(self, finding: Finding, result: Restored, kept: str) -> str:
         lock = finding.holders[0]
-        held = f"{finding.name}, which {_holder_name(finding)} holds" + (
-            f" for: {lock.reason}" if lock.reason else ""
+        held = f"{quote_name(finding.name)}, which {_holder_name(finding)} holds" + (
+            f" for: {quote(lock.reason)}" if lock.reason else ""
         )
         if finding.doubt:
             why = f"Author unknown: {finding.doubt}. Nothing was restored."
@@ -310,7 +311,8 @@ def _newest(left: SavedFile | None, before: SavedFile | None, change: Change) ->
 
 def _holder_name(finding: Finding) -> str:
     lock = finding.holders[0]
-    return f"{lock.agent} (session {lock.owner})" if lock.agent else f"session {lock.owner}"
+    session = f"session {quote_name(lock.owner)}"
+    return f"{quote_name(lock.agent)} ({session})" if lock.agent else session
 
 
 def _kind_and_mode(found: FileStat) -> tuple[int, int]:

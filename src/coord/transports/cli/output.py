@@ -3,18 +3,17 @@
 import os
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TextIO
 
+from coord.core.messages.quoting import visible
 from coord.transports import exit_codes
 
 FORMS = ("table", "json", "wide")
 """The forms of an answer; `wide` is a table that leaves nothing out and cuts nothing."""
 WIDTH_WITHOUT_TERMINAL = 100
 WIDTH_OF_WIDE = 1_000_000
-_UNSAFE_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 # JSON escapes control characters below space; these, too, control a terminal or reverse its text.
 _UNSAFE_IN_JSON = {
     code: f"\\u{code:04x}"
@@ -182,19 +181,6 @@ def timestamp(ms: int | None) -> str | None:
 @lru_cache(maxsize=64)  # the rows of a listing share most of their times
 def _second(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-
-
-def visible(text: str) -> str:
-    """Return a text with control characters escaped, so that a terminal shows them."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_visible_character(character) for character in text)
-
-
-def _visible_character(character: str) -> str:
-    if unicodedata.category(character) not in _UNSAFE_CATEGORIES:
-        return character
-    return character.encode("unicode_escape").decode()
 
 
 def width(stream: TextIO) -> int:

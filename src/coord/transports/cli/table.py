@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from coord.core.messages.quoting import visible
 from coord.transports import arguments
-from coord.transports.cli.output import visible
 
 Row = Mapping[str, Any]
 

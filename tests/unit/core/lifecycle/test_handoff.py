@@ -46,7 +46,7 @@ def test_a_lock_changes_hands(harness: ClaimHarness) -> None:
     assert (reply.to, reply.locks[0].owner) == ("bob", "bob")
     assert reply.locks[0].fence > old
     assert harness.held() == {("bob", "file:a")}
-    assert harness.told("bob", "handoff") == ["[System] ann handed you file:a: go on"]
+    assert harness.told("bob", "handoff") == ['[System] ann handed you file:a: "go on"']
     with pytest.raises(CoordError):
         harness.renew("ann", "file:a")
     harness.release("bob", "file:a")

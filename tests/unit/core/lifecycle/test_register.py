@@ -85,7 +85,7 @@ def test_a_takeover_by_force_is_recorded_and_told(harness: LockHarness) -> None:
     reply = register(harness, "new", replaces="old", force=True, reason="its laptop sleeps")
     assert reply.moved_locks == 1
     (ended,) = harness.events("session.ended")
-    told = "new replaced it by force (its laptop sleeps)"
+    told = 'new replaced it by force: "its laptop sleeps"'
     assert (ended["end_reason"], ended["by"], ended["successor"]) == ("terminated", "new", "new")
     assert ended["evidence"] == told
     assert harness.told("lead", "warn") == [f"[System] Your sub-agent old has ended: {told}"]

@@ -40,7 +40,7 @@ def test_it_is_asked_for_and_done(harness: LockHarness) -> None:
         end(harness, added.id, "ann")
     end(harness, added.id, "bob")
     assert active(harness) == []
-    assert subjects(receive(harness, "ann")) == [f"[System] bob has done: {LOGIN} ({added.id})"]
+    assert subjects(receive(harness, "ann")) == [f'[System] bob has done: "{LOGIN}" ({added.id})']
     (event,) = harness.events("delegation.added")
     assert (event["to"], event["to_agent"], event["to_role"]) == ("bob", "otto", "tester")
     with pytest.raises(NotFound):
@@ -57,8 +57,8 @@ def test_it_is_cancelled(harness: LockHarness) -> None:
     person = Caller("ida@host:7-1", person=True)
     harness.engine.call(EndDelegation(caller=person, id=second.id, cancel=True))
     assert subjects(receive(harness, "bob")) == [
-        f"[System] cancelled: {LOGIN} ({first.id})",
-        f"[System] cancelled: paint the house ({second.id})",
+        f'[System] cancelled: "{LOGIN}" ({first.id})',
+        f'[System] cancelled: "paint the house" ({second.id})',
     ]
     assert [event["session"] for event in harness.events("delegation.cancelled")] == ["ann", "ida@host:7-1"]
     assert active(harness) == []
@@ -79,8 +79,8 @@ def test_it_ends_with_its_recipient(harness: LockHarness) -> None:
     harness.leave("new")
     assert active(harness) == []
     assert subjects(receive(harness, "ann")) == [
-        f"[System] eve has ended without: paint ({second.id})",
-        f"[System] new has ended without: {LOGIN} ({first.id})",
+        f'[System] eve has ended without: "paint" ({second.id})',
+        f'[System] new has ended without: "{LOGIN}" ({first.id})',
     ]
     assert {event["end_reason"] for event in harness.events("delegation.ended")} == {"recipient ended"}
 

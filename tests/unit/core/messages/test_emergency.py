@@ -79,7 +79,7 @@ def test_an_expired_emergency_stops_nobody(harness: LockHarness) -> None:
     harness.pass_time(5_000)
     harness.beat("ann")
     assert begin(harness, "bob").ok
-    assert harness.told("ann", "undelivered") == ["[System] stop: nobody read it in time"]
+    assert harness.told("ann", "undelivered") == ['[System] "stop": nobody read it in time']
 
 
 def test_it_moves_to_a_successor(harness: LockHarness) -> None:

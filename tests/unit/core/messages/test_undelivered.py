@@ -11,7 +11,7 @@ def test_unread_message_comes_back(harness: LockHarness) -> None:
     send(harness, "ann", "bob", "hurry", ttl_ms=5_000)
     harness.pass_time(5_000)
     assert subjects(receive(harness, "bob")) == []
-    assert harness.told("ann", "undelivered") == ["[System] hurry: nobody read it in time"]
+    assert harness.told("ann", "undelivered") == ['[System] "hurry": nobody read it in time']
 
 
 def test_who_leaves_a_heavy_inbox_returns_it(harness: LockHarness) -> None:
@@ -20,7 +20,7 @@ def test_who_leaves_a_heavy_inbox_returns_it(harness: LockHarness) -> None:
         send(harness, f"sender-{number // 10}", "", str(number), body=LONG, blob=HEAVY)
     send(harness, "ann", "bob", "for bob")
     harness.leave("bob")
-    assert "[System] for bob: session bob has ended" in harness.told("ann", "undelivered")
+    assert '[System] "for bob": session bob has ended' in harness.told("ann", "undelivered")
     assert len(harness.told("sender-29", "undelivered")) == 10
     harness.beat("bob")
     assert subjects(receive(harness, "bob")) == [], "under the same id nothing comes twice"

@@ -13,7 +13,7 @@ def test_a_holder_hears_who_waits(harness: LockHarness) -> None:
         lambda: harness.wait("eve", "file:a.py", "file:b.py", reason="the login is broken")
     )
     assert wrote.count("inbox") == wrote.count("mailbox") == 2
-    expected = "[System] eve waits for a.py, b.py: the login is broken"
+    expected = '[System] eve waits for a.py, b.py: "the login is broken"'
     for holder in ("ann", "bob"):
         (message,) = receive(harness, holder).messages
         assert (message.kind, message.subject) == ("request", expected)
@@ -40,7 +40,7 @@ def test_who_was_denied_and_then_waits_is_heard_of_once(harness: LockHarness) ->
     harness.lock("ann", "file:a.py")
     harness.lock("eve", "file:a.py", reason="rework")
     harness.wait("eve", "file:a.py", reason="rework")
-    assert subjects(receive(harness, "ann")) == ["[System] eve wants a.py: rework"]
+    assert subjects(receive(harness, "ann")) == ['[System] eve wants a.py: "rework"']
 
 
 def test_a_notice_is_withdrawn_with_its_wait(harness: LockHarness) -> None:

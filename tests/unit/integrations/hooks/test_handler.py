@@ -40,7 +40,7 @@ def test_a_held_file_is_refused_with_the_next_step(scene: HookHarness) -> None:
         bob.acquire("src/app.py", reason="rework")
     deny = scene.write("src/app.py").deny
     assert "src/app.py is locked by session bob until" in deny
-    assert "for: rework" in deny
+    assert 'for: "rework"' in deny
     assert "coord lock src/app.py` waits for it" in deny
     assert (scene.root / "src/app.py").read_text() == "app\n"
 
@@ -333,7 +333,7 @@ def test_messages_come_at_the_end_of_a_call_once(scene: HookHarness) -> None:
     with scene.client("bob") as bob:
         bob.send("ada", "request", "please review", body="branch login")
     said = scene.write("new.txt").note
-    assert "from bob (request): please review — branch login" in said
+    assert 'from bob (request): "please review"\n> branch login' in said
     assert scene.write("new2.txt").note == ""
     with scene.client("ada") as ada:
         assert ada.recv(peek=True).messages == []
@@ -344,7 +344,7 @@ def test_messages_come_with_the_next_prompt(scene: HookHarness) -> None:
     scene.tell("SessionStart", source="startup")
     with scene.client("bob") as bob:
         bob.send("ada", "notify", "done")
-    assert "from bob (notify): done" in scene.tell("UserPromptSubmit", prompt="go on").note
+    assert 'from bob (notify): "done"' in scene.tell("UserPromptSubmit", prompt="go on").note
 
 
 def test_an_emergency_stops_calls_until_it_is_acknowledged(scene: HookHarness) -> None:
@@ -353,7 +353,8 @@ def test_an_emergency_stops_calls_until_it_is_acknowledged(scene: HookHarness) -
     with scene.client("bob") as bob:
         sent = bob.send("ada", "emergency", "the key leaked", body="do not push")
     shown = scene.tell("PostToolUse", **scene.edit("new.txt", tool_name="Read")).note
-    assert "from bob (emergency): the key leaked — do not push" in shown
+    assert 'from bob (emergency): "the key leaked" (edits' in shown
+    assert "\n> do not push" in shown
     for call in (
         scene.edit("new.txt"),
         scene.shell("make"),

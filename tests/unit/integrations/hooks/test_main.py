@@ -82,7 +82,7 @@ def test_an_emergency_stops_the_program_s_calls(scene: HookHarness) -> None:
         code, answer, _ = hook(scene, told)
         assert code == 0
         assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
-        assert "from bob (emergency): main is broken" in reason_in(answer)
+        assert 'from bob (emergency): "main is broken"' in reason_in(answer)
         assert f"{ack}` acknowledges it" in reason_in(answer)
     assert hook(scene, shell(ack)) == (0, None, "")
     done = subprocess.run(

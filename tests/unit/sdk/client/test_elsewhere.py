@@ -100,6 +100,6 @@ def test_hooks_show_it(tmp_path: Path) -> None:
         bob.send("ada", "emergency", "stop")
     root = other.root
     shown = scene.tell("UserPromptSubmit", prompt="go").note
-    assert f"from bob in {root} (emergency): stop" in shown
-    assert f"from bob in {root} (status): hello" in shown
-    assert f"from bob in {root} (emergency): stop" in scene.write("new.txt").deny
+    assert f'from bob in {root} (emergency): "stop"' in shown
+    assert f'from bob in {root} (status): "hello"' in shown
+    assert f'from bob in {root} (emergency): "stop"' in scene.write("new.txt").deny

@@ -13,6 +13,7 @@ from coord.core.locks.paths import Pattern, fold, is_unprintable, literal_path, 
 from coord.core.locks.paths import covers as path_covers
 from coord.core.locks.queries import FENCES_MAX
 from coord.core.locks.resources import PATH_BYTES_MAX
+from coord.core.messages.quoting import quote, quote_name
 from coord.core.tasks.commands import GetTaskStates
 from coord.integrations.git.changes import CoveredPaths, write_locks
 from coord.integrations.git.gate.commits import CommitUnderReview
@@ -186,8 +187,8 @@ def _held(commit: CommitUnderReview, path: str, lock: LockInfo, by: str = "") ->
     through = f", which {shown_path(by)} leads to," if by else ""
     who = f"{lock.owner} ({lock.agent})" if lock.agent and lock.agent != lock.owner else lock.owner
     until = f" for another {lock.expires_in_s:.0f} s" if lock.expires_in_s else ""
-    why = f": {lock.reason}" if lock.reason else ""
-    what = f"{name}{through} is locked by {who} as {lock.resource}{until}{why}"
+    why = f": {quote(lock.reason)}" if lock.reason else ""
+    what = f"{name}{through} is locked by {who} as {quote_name(lock.resource)}{until}{why}"
     if commit.commit:
         return Finding(
             f"{what}; {_name(commit)} changes it", "try again after its release (coord locks shows it)"

@@ -13,6 +13,7 @@ from coord.core.locks.commands import LockInfo
 from coord.core.locks.locks import LOSS_KEPT_MS
 from coord.core.locks.resources import parse_resource
 from coord.core.locks.schema import LOST, EndReason
+from coord.core.messages.quoting import quote_name, quote_names
 from coord.host.repository import find_repository
 from coord.integrations.git.changes import CoveredPaths, changes, literal_name, write_locks
 from coord.integrations.git.run import Git
@@ -104,7 +105,8 @@ def _salvage_holder(
 ) -> list[str]:
     details = loss.details
     loser = details.get("agent") or details["session"]
-    why = f"edits of {loser}, whose lock on {details['resource']} ended ({details['end_reason']})"
+    resource = quote_name(str(details["resource"]))
+    why = f"edits of {loser}, whose lock on {resource} ended ({details['end_reason']})"
     try:
         ref, restored = salvage_paths(git, str(details["fence"]), paths, f"{why}; next: {lock.owner}")
     except CoordError as error:
@@ -113,7 +115,7 @@ def _salvage_holder(
         return []
     left = [path for path in paths if path not in restored]
     report = f"{why} are in {ref}" + (
-        f"; new files and conflicts stay in place: {', '.join(left)}" if left else ""
+        f"; new files and conflicts stay in place: {quote_names(left, len(left))}" if left else ""
     )
     with suppress(CoordError):  # the session may be gone
         client.send(details["session"], "warn", f"Your edits are in {ref}", body=f"git diff {ref}^ {ref}")

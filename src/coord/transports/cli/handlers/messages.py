@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from coord.core.messages.commands import GroupInfo, MessageInfo, SendReply
+from coord.core.messages.quoting import quote, visible
 from coord.core.sessions.schema import Liveness
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, count, fields_of, timestamp, visible
+from coord.transports.cli.output import Answer, count, fields_of, timestamp
 from coord.transports.cli.waiting.line import showing_wait
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def recv(client: Client, args: RecvArgs) -> Answer:
         reply = client.recv(drain=args.drain, peek=args.peek, wait_s=args.wait_s)
     number = len(reply.messages)
     if notices and number:
-        notices.send(f"message from {reply.messages[0].from_session_id}: {reply.messages[0].subject}")
+        first = reply.messages[0]
+        notices.send(f"message from {first.from_session_id}: {quote(first.subject)}")
     line = (
         f"{count(number, 'message') if number else 'No messages'}{', more are waiting' if reply.more else ''}"
     )
@@ -193,13 +195,13 @@ class DelegationArgs(Args, frozen=True):
 def delegation_done(client: Client, args: DelegationArgs) -> Answer:
     """Report that delegated work is done."""
     reply = client.end_delegation(args.id)
-    return Answer({"delegation": fields_of(reply)}, f"Done: {reply.what}")
+    return Answer({"delegation": fields_of(reply)}, f"Done: {quote(reply.what)}")
 
 
 def delegation_cancel(client: Client, args: DelegationArgs) -> Answer:
     """Cancel a delegation of this session."""
     reply = client.end_delegation(args.id, cancel=True)
-    return Answer({"delegation": fields_of(reply)}, f"Cancelled: {reply.what}")
+    return Answer({"delegation": fields_of(reply)}, f"Cancelled: {quote(reply.what)}")
 
 
 def _content(args: SendingArgs) -> dict[str, Any]:

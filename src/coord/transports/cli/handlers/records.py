@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coord.core.errors import Invalid
+from coord.core.messages.quoting import visible
 from coord.sdk.admin.migrate import MigrationReport, cancel_migration
 from coord.sdk.admin.migrate import migrate as move
 from coord.sdk.client.client import Client
@@ -25,7 +26,7 @@ from coord.sdk.reports.metrics import metrics as as_text
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
-from coord.transports.cli.output import Answer, count, fields_of, form, say, timestamp, visible
+from coord.transports.cli.output import Answer, count, fields_of, form, say, timestamp
 
 FOLLOW_S = 60.0
 """The longest single wait for new events."""

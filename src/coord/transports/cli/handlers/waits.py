@@ -6,10 +6,11 @@ A wait that several sessions block is shown below each of them; what waits behin
 from collections.abc import Sequence
 
 from coord.core.locks.commands import Blocker, SessionWait
+from coord.core.messages.quoting import visible
 from coord.sdk.client.client import Client
 from coord.transports import arguments
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, count, fields_of, visible
+from coord.transports.cli.output import Answer, count, fields_of
 from coord.transports.cli.table import wrapped
 
 BRANCH, LAST, RAIL, GAP = "├─ ", "└─ ", "│  ", "   "

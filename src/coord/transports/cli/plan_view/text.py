@@ -7,9 +7,9 @@ counts.
 from collections.abc import Sequence
 
 from coord.core.ids import TaskIdentifier
+from coord.core.messages.quoting import visible
 from coord.core.plans.commands import TaskInfo
 from coord.core.tasks.types import TaskStatus
-from coord.transports.cli.output import visible
 from coord.transports.cli.plan_view.layout import Lane, lanes
 from coord.transports.cli.table import cells_wide, fitted
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from coord.core.messages.quoting import visible
 from coord.core.sessions.commands import SessionInfo
 from coord.transports import arguments
 from coord.transports.cli.handlers.sessions import in_words, task_of
-from coord.transports.cli.output import count, fields_of, timestamp, visible
+from coord.transports.cli.output import count, fields_of, timestamp
 from coord.transports.cli.table import Row, fitted, table
 from coord.transports.cli.top.snapshot import Snapshot
 

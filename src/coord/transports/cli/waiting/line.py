@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from coord.core.messages.quoting import visible
 from coord.transports import arguments
-from coord.transports.cli.output import is_terminal, say, visible, width
+from coord.transports.cli.output import is_terminal, say, width
 
 if TYPE_CHECKING:
     import threading

@@ -12,9 +12,10 @@ from contextlib import contextmanager, suppress
 
 from coord.core.errors import CoordError, Invalid
 from coord.core.ids import short_repr
+from coord.core.messages.quoting import quote, visible
 from coord.host.config import read_configuration, user_configuration_file
 from coord.sdk.client.client import Client
-from coord.transports.cli.output import is_terminal, visible
+from coord.transports.cli.output import is_terminal
 
 KINDS = ("bell", "desktop")
 BELL = "\a"
@@ -77,7 +78,7 @@ class Inbox:
         known, self._known = self._known, {each.id for each in unread}
         for each in unread:
             if known is not None and each.id not in known:
-                self._notices.send(f"message from {each.from_session_id}: {each.subject}")
+                self._notices.send(f"message from {each.from_session_id}: {quote(each.subject)}")
 
 
 @contextmanager

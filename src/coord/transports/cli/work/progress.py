@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 
+from coord.core.messages.quoting import visible
 from coord.sdk.worker.work import Work
 from coord.sdk.worker.worker import WorkerEvent
 from coord.transports import arguments
@@ -62,7 +63,7 @@ class Screen:
         parts = [work.task_id, arguments.span(now - since), f"renewed {work.renewals}×", self._phase]
         with self._lock:
             if self._at_line_start:
-                shown = output.visible(" · ".join(filter(None, parts)))
+                shown = visible(" · ".join(filter(None, parts)))
                 self._write(ERASE + shown[: output.width(sys.stderr) - 1].encode())
                 self._drawn = True
 

@@ -145,10 +145,10 @@ def test_work_is_delegated_listed_and_done(coord: Coord) -> None:
     name = first.answer["delegation"]["id"]
     assert first.line == f"Delegated {name} to s-bob"
     second = coord("ann delegation add eve", "tests of the login form")
-    assert second.line.endswith(f"{name} (bob): write the tests of the login form (75% of the words)")
+    assert second.line.endswith(f'{name} (bob): "write the tests of the login form" (75% of the words)')
     listed = coord("ann delegation list").answer["delegations"]
     assert [each["to_session_id"] for each in listed] == ["s-bob", "s-eve"]
-    assert coord("bob delegation done", name).line == "Done: write the tests of the login form"
+    assert coord("bob delegation done", name).line == 'Done: "write the tests of the login form"'
     assert coord("bob delegation cancel", second.answer["delegation"]["id"]).code == 1
     assert coord("ann delegation cancel", second.answer["delegation"]["id"]).code == 0
     assert coord("ann delegation list").answer["delegations"] == []
