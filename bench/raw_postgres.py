@@ -21,12 +21,12 @@ from coord.stores.postgres.log_entry import Body, encoded
 from coord.stores.postgres.table_statements import SESSION
 from tests.support.servers.postgres import for_psycopg
 
-PUT = """INSERT INTO coord.record (log, key, version, value, index_key)
-SELECT %b, row.key, %b, row.value, row.index_key FROM unnest(%b, %b, %b) row (key, value, index_key)
+PUT = """INSERT INTO coord.record (log, key, version, checksum, value, index_key)
+SELECT %b, row.key, %b, 0, row.value, row.index_key FROM unnest(%b, %b, %b) row (key, value, index_key)
 ON CONFLICT (log, key)
 DO UPDATE SET version = excluded.version, value = excluded.value, index_key = excluded.index_key"""
-ENTRY = "INSERT INTO coord.entry VALUES (%b, %b, %b, %b, %b)"
-LOG_ENTRY = "INSERT INTO coord.entry VALUES (%b, %b, %b, %b, %b, %b)"
+ENTRY = "INSERT INTO coord.entry VALUES (%b, %b, 0, %b, %b, %b)"
+LOG_ENTRY = "INSERT INTO coord.entry VALUES (%b, %b, 0, %b, %b, %b, %b)"
 HEAD = "UPDATE coord.log SET head = %b, at = %b WHERE id = %b"
 
 

@@ -20,6 +20,7 @@ from coord.stores.contract import Commit, Entry, Record
 
 REPAIR = "coord doctor shows the damage; coord doctor --repair keeps what is proven; or restore a copy"
 REMEMBERED_MAX = 20_000
+CRC_BYTES = 4
 
 
 _decode_events = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -133,6 +134,14 @@ class Checksums:
                 total -= old
         return Changes(digests, Totals(rows, indexed, total, keys))
 
+    def committed(self, commit: Commit, offset: int, changes: Changes) -> None:
+        """Remember the rows that a commit wrote, so that the next one need not read them."""
+        known = self._known
+        for (key, put), digest in zip(commit.puts.items(), changes.digests, strict=False):
+            known[key] = (offset, digest, 1 if put.index_key else 0)
+        for key, digest in zip(commit.deletes, changes.digests[len(commit.puts) :], strict=True):
+            known[key] = (offset, digest, 0)
+
     def limit_memory(self) -> None:
         """Forget everything when it is too much. Call it before a load, never between load and commit."""
         if len(self._known) > REMEMBERED_MAX:
@@ -207,6 +216,19 @@ def totals_of(checksums: Checksums, records: Iterable[Record]) -> Totals:
 def keys_total(joined: str | None) -> int:
     """Return the sum of the CRC-32 of keys that are joined by a zero character, which no key has."""
     return sum(map(crc32, joined.encode().split(b"\0"))) if joined is not None else 0
+
+
+def sealed(data: bytes) -> bytes:
+    """Return data after their CRC-32, for what is stored as one piece."""
+    return crc32(data).to_bytes(CRC_BYTES) + data
+
+
+def unsealed(data: bytes) -> bytes:
+    """Return sealed data; raise ValueError if they were changed."""
+    body = data[CRC_BYTES:]
+    if data[:CRC_BYTES] != crc32(body).to_bytes(CRC_BYTES):
+        raise ValueError("it does not match its checksum")
+    return body
 
 
 def damaged(message: str) -> Corrupt:

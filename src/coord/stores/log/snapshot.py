@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from coord.stores.checksums import sealed, unsealed
 from coord.stores.contract import Record
 from coord.stores.log.state import LogState
 
@@ -64,9 +65,13 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
     tombstones: dict[str, int]
 
 
-_encode = msgspec.msgpack.Encoder().encode
+_encode_chunk = msgspec.msgpack.Encoder().encode
 _decode_summary = msgspec.msgpack.Decoder(Summary).decode
 _decode_chunk = msgspec.msgpack.Decoder(Chunk).decode
+
+
+def _encode(chunk: Summary | Chunk) -> bytes:
+    return sealed(_encode_chunk(chunk))
 
 
 def snapshot_is_due(entries: int, added_bytes: int, snapshot_bytes: int) -> bool:
@@ -101,12 +106,12 @@ def chunks(snapshot: Snapshot) -> Iterator[bytes]:
 
 def state_of(id_: SnapshotId, encoded: Iterator[bytes]) -> LogState:
     """Return the state that these chunks encode; raises ValueError or MsgspecError if they are damaged."""
-    summary = _decode_summary(next(encoded, b""))
+    summary = _decode_summary(unsealed(next(encoded, b"")))
     if (summary.offset, summary.floor) != id_:
         raise ValueError(f"it is the snapshot of offset {summary.offset} and floor {summary.floor}")
     state = LogState(summary.offset, summary.at, summary.floor)
     for data in encoded:
-        chunk = _decode_chunk(data)
+        chunk = _decode_chunk(unsealed(data))
         state.add(chunk.records, chunk.tombstones)
         state.add((replace(record, value=Reference(record.value or b"")) for record in chunk.large), {})
     if (len(state.records), len(state.tombstones)) != (summary.records, summary.tombstones):

@@ -5,10 +5,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import msgspec
 from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import CoordError, Corrupt, Trimmed, Unavailable
+from coord.stores.checksums import Checksums
 from coord.stores.contract import Entry, Head, Limits
 from coord.stores.database import AnyStore, Reconnected
 from coord.stores.health import Check
@@ -21,8 +21,6 @@ from coord.stores.server.listener import Subscription
 
 COMMIT_BYTES = 16 * 1024 * 1024
 FORGET_AT_ONCE = 10_000
-
-_events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 class OpenSchema(ServerDatabase[AnyStore]):
@@ -132,6 +130,9 @@ class TenantLog:
     def __init__(self, database: OpenSchema[Any], tenant: str) -> None:
         self.database = database
         self.sql = database.address.sql
+        self.checksums = Checksums(
+            database.store_id, tenant, f"tenant {tenant} in {database.address.redacted}"
+        )
         self.seen = Head(0, 0)
         self.id = Int4(database.ask(self.sql.open_log, tenant)[0][1])
         self.read(self.sql.head)
@@ -157,13 +158,10 @@ class TenantLog:
 
     def tail(self, after: int, limit: int) -> list[Entry]:
         """Return entries after an offset."""
-        _, floor, rows = self.read(self.sql.tail, Int8(after), Int8(limit))
+        head, floor, rows = self.read(self.sql.tail, Int8(after), Int8(limit))
         if after + 1 < floor:
             raise Trimmed(floor)
-        try:
-            return [Entry(offset, at, id_, _events_decode(events)) for offset, at, id_, events in rows]
-        except msgspec.MsgspecError as error:
-            raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
+        return self.checksums.checked_page(rows, after, limit, head, floor)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Wait for an entry after an offset."""

@@ -3,6 +3,7 @@
 import msgspec
 
 from coord.core.errors import Corrupt
+from coord.stores.checksums import REPAIR, sealed, unsealed
 from coord.stores.contract import Commit, Put
 from coord.stores.log.snapshot import Reference
 
@@ -18,18 +19,16 @@ class Body(msgspec.Struct, frozen=True, array_like=True):
 encoded = msgspec.msgpack.Encoder().encode
 _decode_body = msgspec.msgpack.Decoder(Body).decode
 
-NOTHING = encoded(Body({}, [], {}))
+NOTHING = sealed(encoded(Body({}, [], {})))
 """The body of an entry that changed no record."""
 
 
 def commit_of(offset: int, at: int, body: bytes) -> Commit:
     """Return the commit of an entry, as the state applies it."""
     try:
-        done = _decode_body(body)
-    except msgspec.MsgspecError as error:
-        raise Corrupt(
-            f"entry {offset} cannot be read: {error}", hint="restore the store from a copy"
-        ) from error
+        done = _decode_body(unsealed(body))
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise Corrupt(f"entry {offset} cannot be read: {error}", hint=REPAIR) from error
     return Commit({}, with_references(done.puts, done.large), done.deletes, [], at)
 
 

@@ -18,7 +18,7 @@ DROP = tuple(
     f"DELETE FROM {{schema}}.{table} WHERE log = %s"  # noqa: S608 - constant table names
     for table in ("entry", "value", "snapshot", "chunk")
 )
-ENTRY = "INSERT INTO {schema}.entry VALUES (%s, %s, %s, %s, %s, %s)"
+ENTRY = "INSERT INTO {schema}.entry VALUES (%s, %s, %s, %s, %s, %s, %s)"
 
 
 class PostgresLogMigrator(PostgresMigrator):
@@ -60,5 +60,7 @@ class PostgresLogMigrator(PostgresMigrator):
                 raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
             log = begun[0][0]
             write_snapshot(connection, self._statements, log, snapshot)
-            row = (log, Int8(offset), Int8(entry.at), entry.id, encoded(entry.events))
+            events = encoded(entry.events)
+            checksum = self._checksums(tenant).entry_digest(entry.at, entry.id, events) + offset
+            row = (log, Int8(offset), Int8(checksum), Int8(entry.at), entry.id, events)
             connection.execute(self._sql.named(ENTRY), (*row, NOTHING))

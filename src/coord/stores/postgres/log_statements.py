@@ -11,8 +11,8 @@ from coord.stores.postgres.table_statements import Statements
 
 TABLES: Final = """
 CREATE TABLE {schema}.entry (
-    log int NOT NULL, "offset" bigint NOT NULL, at bigint NOT NULL, id bytea NOT NULL, events bytea NOT NULL,
-    body bytea NOT NULL, PRIMARY KEY (log, "offset"));
+    log int NOT NULL, "offset" bigint NOT NULL, checksum bigint NOT NULL, at bigint NOT NULL,
+    id bytea NOT NULL, events bytea NOT NULL, body bytea NOT NULL, PRIMARY KEY (log, "offset"));
 ALTER TABLE {schema}.entry ALTER events SET STORAGE EXTERNAL, ALTER body SET STORAGE EXTERNAL;
 
 CREATE TABLE {schema}.value (
@@ -33,7 +33,8 @@ APPEND: Final = """
 -- row and then reads it as its previous holder left it: this orders the log.
 CREATE FUNCTION {schema}.append(
     to_log int, read_head bigint, read_floor bigint, commit_at bigint, commit_id bytea,
-    commit_events bytea, commit_body bytea, gone text[], large text[], large_values bytea[],
+    commit_events bytea, commit_body bytea, entry_digest bigint,
+    gone text[], large text[], large_values bytea[],
     OUT clock bigint, OUT appended boolean, OUT heard boolean)
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -42,7 +43,8 @@ BEGIN
     appended := FOUND;
     IF appended THEN
         INSERT INTO {schema}.entry
-            VALUES (to_log, read_head + 1, commit_at, commit_id, commit_events, commit_body);
+            VALUES (to_log, read_head + 1, read_head + 1 + entry_digest, commit_at, commit_id, commit_events,
+                commit_body);
         IF cardinality(gone) > 0 THEN
             DELETE FROM {schema}.value WHERE log = to_log AND key = ANY(gone);
         END IF;
@@ -124,7 +126,7 @@ class LogStatements(Statements):
     def __init__(self, schema: str) -> None:
         super().__init__(schema)
         self.append = self.named(
-            "SELECT clock, appended, heard FROM {schema}.append(%b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
+            "SELECT clock, appended, heard FROM {schema}.append(%b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
         )
         self.entries = self.read(ENTRIES, 'f."offset"')
         self.values = self.read(VALUES)

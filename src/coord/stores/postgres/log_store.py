@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from psycopg.types.numeric import Int8
 
 from coord.core.errors import CoordError, Corrupt
+from coord.stores.checksums import sealed
 from coord.stores.contract import Commit, Entry, Head, Limits, Record
 from coord.stores.database import EPOCH_BITS, Reconnected
 from coord.stores.log.snapshot import INLINE_BYTES, Reference, Snapshot, snapshot_is_due, snapshot_of
@@ -159,15 +160,16 @@ class PostgresLogStore(LogStore):
         large = {key: put for key, put in commit.puts.items() if len(put.value) > INLINE_BYTES}
         puts = {key: put for key, put in commit.puts.items() if key not in large} if large else commit.puts
         index_keys = {key: put.index_key for key, put in large.items()}
-        body = encoded(Body(puts, commit.deletes, index_keys))
+        body, events = sealed(encoded(Body(puts, commit.deletes, index_keys))), encoded(commit.events)
         appended, heard = self._appended(
             self._log.id,
             Int8(offset - 1),
             Int8(self._state.floor),
             Int8(commit.at),
             commit.id,
-            encoded(commit.events),
+            events,
             body,
+            Int8(self._log.checksums.entry_digest(commit.at, commit.id, events)),
             Texts(self._large_among([*puts, *commit.deletes])),
             Texts(large),
             Blobs([put.value for put in large.values()]),

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import Refused
+from coord.stores.checksums import Checksums
 from coord.stores.contract import Entry, Record
 from coord.stores.migration import MIGRATED_ID, MIGRATED_URL, migrated_message
 from coord.stores.postgres.arrays import Bigints, Blobs, Texts
@@ -31,18 +32,24 @@ SET_METADATA = (
     "INSERT INTO {schema}.meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 )
 DROP_METADATA = "DELETE FROM {schema}.meta WHERE name = %s"
-ZERO = "UPDATE {schema}.log SET head = 0, at = 0, floor = 0 WHERE id = %s"
+ZERO = """UPDATE {schema}.log SET head = 0, at = 0, floor = 0, records = 0, indexed = 0, digest = 0
+WHERE id = %s"""
 DROP_RECORDS = "DELETE FROM {schema}.record WHERE log = %s"
 DROP_ENTRIES = "DELETE FROM {schema}.entry WHERE log = %s"
 ADD = """
-INSERT INTO {schema}.record (log, key, version, value, index_key)
-SELECT l.id, p.* FROM {schema}.log l, unnest(%s, %s, %s, %s) p (key, version, value, index_key)
+INSERT INTO {schema}.record (log, key, version, checksum, value, index_key)
+SELECT l.id, p.* FROM {schema}.log l, unnest(%s, %s, %s, %s, %s) p (key, version, checksum, value, index_key)
 WHERE l.tenant = %s
 """
 BEGIN = """
 UPDATE {schema}.log SET head = %s, at = %s, floor = %s WHERE tenant = %s AND head = 0 RETURNING id
 """
-ENTRY = "INSERT INTO {schema}.entry VALUES (%s, %s, %s, %s, %s)"
+ENTRY = "INSERT INTO {schema}.entry VALUES (%s, %s, %s, %s, %s, %s)"
+COUNT = """
+UPDATE {schema}.log SET (records, indexed, digest) = (
+    SELECT count(*), count(*) FILTER (WHERE index_key <> ''), coalesce(sum(checksum - version), 0)
+    FROM {schema}.record WHERE log = %s) WHERE id = %s
+"""
 
 _events_encode = msgspec.msgpack.Encoder().encode
 
@@ -88,9 +95,11 @@ class PostgresMigrator:
                 connection.execute(self._sql.named(statement), (log,))
 
     def add(self, tenant: str, records: Sequence[Record]) -> None:
+        digest = self._checksums(tenant).digest
         columns = (
             Texts([each.key for each in records]),
             Bigints([each.version for each in records]),
+            Bigints([digest(each.key, each.value, each.index_key) + each.version for each in records]),
             Blobs([each.value or b"" for each in records]),
             Texts([each.index_key for each in records]),
         )
@@ -103,8 +112,14 @@ class PostgresMigrator:
             begun = connection.execute(self._sql.named(BEGIN), id_).fetchall()
             if not begun:
                 raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
-            row = (begun[0][0], entry.offset, entry.at, entry.id, _events_encode(entry.events))
+            log, events = begun[0][0], _events_encode(entry.events)
+            checksum = self._checksums(tenant).entry_digest(entry.at, entry.id, events) + entry.offset
+            row = (log, entry.offset, checksum, entry.at, entry.id, events)
             connection.execute(self._sql.named(ENTRY), row)
+            connection.execute(self._sql.named(COUNT), (log, log))
+
+    def _checksums(self, tenant: str) -> Checksums:
+        return Checksums(self._database.store_id, tenant, self._database.address.redacted)
 
     def _set_metadata(self, connection: Any, values: dict[str, str]) -> None:
         for name, value in values.items():

@@ -45,21 +45,23 @@ CREATE TABLE {schema}.meta (name text PRIMARY KEY, value text NOT NULL);
 -- One row per tenant, changed by each commit. Few rows per page keep the updates HOT.
 CREATE TABLE {schema}.log (
     id int PRIMARY KEY, tenant text COLLATE "C" NOT NULL UNIQUE, head bigint NOT NULL, at bigint NOT NULL,
-    floor bigint NOT NULL) WITH (fillfactor = 10);
+    floor bigint NOT NULL, records bigint NOT NULL DEFAULT 0, indexed bigint NOT NULL DEFAULT 0,
+    digest bigint NOT NULL DEFAULT 0) WITH (fillfactor = 10);
 """
 
 TABLES: Final = """
 -- Vacuumed at 5 % dead rows instead of 20 %: a queue of index keys fills its index with dead rows.
 CREATE TABLE {schema}.record (
-    log int NOT NULL, key text COLLATE "C" NOT NULL, version bigint NOT NULL, value bytea,
-    index_key text COLLATE "C", PRIMARY KEY (log, key), CHECK ((value IS NULL) = (index_key IS NULL)))
+    log int NOT NULL, key text COLLATE "C" NOT NULL, version bigint NOT NULL, checksum bigint NOT NULL,
+    value bytea, index_key text COLLATE "C", PRIMARY KEY (log, key),
+    CHECK ((value IS NULL) = (index_key IS NULL)))
     WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX record_index_key ON {schema}.record (log, index_key, key) WHERE index_key <> '';
 CREATE INDEX record_dead ON {schema}.record (log, key) WHERE index_key IS NULL;
 
 CREATE TABLE {schema}.entry (
-    log int NOT NULL, "offset" bigint NOT NULL, at bigint NOT NULL, id bytea NOT NULL, events bytea NOT NULL,
-    PRIMARY KEY (log, "offset"));
+    log int NOT NULL, "offset" bigint NOT NULL, checksum bigint NOT NULL, at bigint NOT NULL,
+    id bytea NOT NULL, events bytea NOT NULL, PRIMARY KEY (log, "offset"));
 """
 
 OPEN_LOG: Final = """
@@ -89,7 +91,8 @@ COMMIT: Final = """
 CREATE FUNCTION {schema}.commit(
     to_log int, read_head bigint, read_floor bigint,
     keys text[], versions bigint[], writes int, puts bytea[], index_keys text[],
-    commit_at bigint, commit_id bytea, commit_events bytea,
+    commit_at bigint, commit_id bytea, commit_events bytea, digests bigint[], entry_digest bigint,
+    added bigint, added_indexed bigint, added_digest bigint,
     OUT clock bigint, OUT new_offset bigint, OUT changed text[], OUT heard boolean)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -107,13 +110,17 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'off', true);
     ELSE
         -- `unnest` pads the shorter arrays with nulls: a key without value and index key is a tombstone.
-        INSERT INTO {schema}.record (log, key, version, value, index_key)
-            SELECT to_log, p.key, new_offset, p.value, p.index_key
-            FROM unnest(keys[1:writes], puts, index_keys) p (key, value, index_key)
+        -- A checksum is a digest plus the version or offset (see checksums.py).
+        INSERT INTO {schema}.record (log, key, version, checksum, value, index_key)
+            SELECT to_log, p.key, new_offset, new_offset + p.digest, p.value, p.index_key
+            FROM unnest(keys[1:writes], digests, puts, index_keys) p (key, digest, value, index_key)
             ON CONFLICT (log, key) DO UPDATE
-            SET version = excluded.version, value = excluded.value, index_key = excluded.index_key;
-        INSERT INTO {schema}.entry VALUES (to_log, new_offset, commit_at, commit_id, commit_events);
-        UPDATE {schema}.log SET head = new_offset, at = commit_at WHERE id = to_log;
+            SET version = excluded.version, checksum = excluded.checksum, value = excluded.value,
+                index_key = excluded.index_key;
+        INSERT INTO {schema}.entry
+            VALUES (to_log, new_offset, new_offset + entry_digest, commit_at, commit_id, commit_events);
+        UPDATE {schema}.log SET head = new_offset, at = commit_at, records = records + added,
+            indexed = indexed + added_indexed, digest = digest + added_digest WHERE id = to_log;
         -- Listeners share this lock. A listener that gets it later sees the head of this commit.
         heard := NOT pg_try_advisory_xact_lock({listen_class}, to_log);
     END IF;
@@ -123,10 +130,15 @@ END $$;
 
 TRIM: Final = """
 CREATE FUNCTION {schema}.trim(of_log int, before bigint, OUT new_floor bigint) LANGUAGE plpgsql VOLATILE AS $$
+DECLARE removed bigint; removed_digest bigint;
 BEGIN
     UPDATE {schema}.log SET floor = greatest(floor, least(before, head)) WHERE id = of_log
         RETURNING floor INTO STRICT new_floor;
-    DELETE FROM {schema}.record WHERE log = of_log AND index_key IS NULL AND version < new_floor;
+    WITH gone AS (
+        DELETE FROM {schema}.record WHERE log = of_log AND index_key IS NULL AND version < new_floor
+        RETURNING checksum - version AS digest)
+    SELECT count(*), coalesce(sum(digest), 0) INTO removed, removed_digest FROM gone;
+    UPDATE {schema}.log SET records = records - removed, digest = digest - removed_digest WHERE id = of_log;
 END $$;
 """
 
@@ -141,7 +153,7 @@ FROM {schema}.log l LEFT JOIN LATERAL ({found}) f ON true WHERE l.id = %b {order
 # made while the table was small reads all rows of the log.
 LOAD: Final = """
 SELECT f.* FROM unnest(%b) k (key), LATERAL (
-    SELECT key, version, value, coalesce(index_key, '') AS index_key FROM {schema}.record
+    SELECT key, version, checksum, value, coalesce(index_key, '') AS index_key FROM {schema}.record
     WHERE log = l.id AND key = k.key LIMIT 1) f
 """
 CHANGED: Final = """
@@ -151,21 +163,30 @@ SELECT e.key FROM unnest(%b, %b) e (key, version) WHERE e.version <>
 # Keys, ranges by key and ranges by index key, in one snapshot. `id_` says of which range a record is.
 LOAD_RANGES: Final = """
 SELECT 0::bigint AS position, f.* FROM unnest(%b) k (key), LATERAL (
-    SELECT key, version, value, coalesce(index_key, '') AS index_key FROM {schema}.record
+    SELECT key, version, checksum, value, coalesce(index_key, '') AS index_key FROM {schema}.record
     WHERE log = l.id AND key = k.key LIMIT 1) f
 UNION ALL
 SELECT r.position, f.* FROM unnest(%b, %b, %b, %b) r (position, low, high, max_rows), LATERAL (
-    SELECT key, version, value, index_key FROM {schema}.record
+    SELECT key, version, checksum, value, index_key FROM {schema}.record
     WHERE log = l.id AND key >= r.low AND key < r.high AND index_key IS NOT NULL
     ORDER BY key LIMIT r.max_rows) f
 UNION ALL
 SELECT r.position, f.* FROM unnest(%b, %b, %b, %b, %b) r (position, low, low_key, high, max_rows), LATERAL (
-    SELECT key, version, value, index_key FROM {schema}.record
+    SELECT key, version, checksum, value, index_key FROM {schema}.record
     WHERE log = l.id AND (index_key, key) > (r.low, r.low_key) AND index_key < r.high AND index_key <> ''
     ORDER BY index_key, key LIMIT r.max_rows) f
 """
+# The second select asks the index of index keys: an index that lost entries shows there.
+TOTALS: Final = """
+SELECT l.records, l.indexed, l.digest, t.records, t.indexed, t.digest, (
+    SELECT count(*) FROM (
+        SELECT FROM {schema}.record WHERE log = l.id AND index_key > '' AND index_key <> ''
+        ORDER BY index_key, key) i)
+FROM (SELECT count(*) AS records, count(*) FILTER (WHERE index_key <> '') AS indexed,
+    coalesce(sum(checksum - version), 0)::bigint AS digest FROM {schema}.record WHERE log = l.id) t
+"""
 TAIL: Final = """
-SELECT "offset", at, id, events FROM {schema}.entry
+SELECT "offset", checksum, at, id, events FROM {schema}.entry
 WHERE log = l.id AND "offset" > %b ORDER BY "offset" LIMIT %b
 """
 
@@ -279,9 +300,11 @@ class TableStatements(Statements):
         super().__init__(schema)
         self.commit = self.named(
             "SELECT clock, new_offset, changed, heard "
-            "FROM {schema}.commit(%b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
+            "FROM {schema}.commit(%b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
         )
         self.load = self.read(LOAD)
+        self.totals = self.read(TOTALS)
+        self.counted = self.read("SELECT l.records")
         self.changed = self.read(CHANGED)
         self.load_ranges = self.read(LOAD_RANGES)
         self.trim = self.named("SELECT {clock}, new_floor FROM {schema}.trim(%b, %b)")

@@ -14,6 +14,7 @@ from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import Conflict
 from coord.core.ranges import Range
+from coord.stores.checksums import Changes, Totals, check_totals, damaged
 from coord.stores.contract import (
     NO_READ_POINT,
     Commit,
@@ -34,6 +35,9 @@ from coord.stores.postgres.connection import Address, Row, install_at
 from coord.stores.postgres.database import OpenSchema, TenantLog
 from coord.stores.postgres.table_statements import ABOVE_ALL, TableStatements
 
+VERIFY_ROWS = 5_000
+"""Up to this number of rows every opening checks that none has vanished; `coord doctor` does it always."""
+
 _events_encode = msgspec.msgpack.Encoder().encode
 
 
@@ -44,6 +48,18 @@ class PostgresStore(RangeReader):
         self._database = database
         self._sql = TableStatements(database.address.schema)
         self._log = TenantLog(database, tenant)
+        self._checksums = self._log.checksums
+        self._known_on = 0
+        if self._log.read(self._sql.counted)[2][0][0] <= VERIFY_ROWS:
+            self.verify()
+
+    def verify(self) -> None:
+        """Check that exactly the records that the log has counted are there, and that the index has them."""
+        _, _, rows = self._log.read(self._sql.totals)
+        (records, indexed, digest, *found, in_index) = rows[0]
+        kept = Totals(records, indexed, digest)
+        check_totals(self._checksums.where, kept, Totals(*found))
+        check_totals(self._checksums.where, kept, kept._replace(indexed=in_index))
 
     @property
     def limits(self) -> Limits:
@@ -55,16 +71,21 @@ class PostgresStore(RangeReader):
 
     def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
         wanted, connection = Texts(keys), self._database.connections
+        checksums = self._checksums
+        if connection != self._known_on:  # a server that failed may have reused versions
+            checksums.forget()
+            self._known_on = connection
+        checksums.limit_memory()
         parts: list[list[Record]] = [[], *([] for _ in ranges)]
         if ranges:
             head, floor, rows = self._log.read(self._sql.load_ranges, wanted, *_bounds(ranges))
             for position, *row in rows:
-                parts[position].append(Record(*row))
+                parts[position].append(checksums.checked(*row))
         else:
             head, floor, rows = self._log.read(self._sql.load, wanted)
-            parts[0] += [Record(*row) for row in rows]
+            parts[0] += [checksums.checked(*row) for row in rows]
         found = {record.key: record for record in parts[0]}
-        records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
+        records = {key: found.get(key) or checksums.absent(key, floor) for key in wanted}
         scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
         return Loaded(records, ReadPoint(head, floor, connection), scanned)
 
@@ -81,6 +102,7 @@ class PostgresStore(RangeReader):
         try:
             offset, changed, heard = self._ask_to_commit(commit, commit.read_point)
         except Reconnected:  # nothing was sent, and the server may have lost what we read before
+            self._checksums.forget()
             offset, changed, heard = self._ask_to_commit(commit, NO_READ_POINT)
         if changed is not None:
             raise Conflict(changed)
@@ -92,6 +114,8 @@ class PostgresStore(RangeReader):
     def _ask_to_commit(self, commit: Commit, read_point: ReadPoint) -> Row:
         """Return the new offset or the changed keys, and whether somebody listens."""
         expected_versions, written = commit.expected_versions, dict.fromkeys([*commit.puts, *commit.deletes])
+        changes = self._changes(commit)
+        events = _events_encode(commit.events)
         keys = Texts([*written, *(key for key in expected_versions if key not in written)])
         ((_, *answer),) = self._database.ask(
             self._sql.commit,
@@ -105,11 +129,37 @@ class PostgresStore(RangeReader):
             Texts([put.index_key for put in commit.puts.values()]),
             Int8(commit.at),
             commit.id,
-            _events_encode(commit.events),
+            events,
+            Bigints(changes.digests),
+            Int8(self._checksums.entry_digest(commit.at, commit.id, events)),
+            Int8(changes.totals.rows),
+            Int8(changes.totals.indexed),
+            Int8(changes.totals.digest),
             committing=True,
-            on=None if read_point is NO_READ_POINT else read_point.connection,
+            on=read_point.connection
+            if read_point is not NO_READ_POINT
+            else self._known_on
+            if written
+            else None,
         )
+        if answer[1] is None:
+            self._checksums.committed(commit, answer[0], changes)
         return tuple(answer)
+
+    def _changes(self, commit: Commit) -> Changes:
+        """Return what a commit changes; read what it replaces if that is not known."""
+        changes = self._checksums.changes(commit)
+        if changes is None:
+            found = self.load([*commit.puts, *commit.deletes])
+            changed = [
+                key for key, record in found.items() if record.version != commit.expected_versions[key]
+            ]
+            if changed:
+                raise Conflict(changed)
+            changes = self._checksums.changes(commit)
+        if changes is None:
+            raise damaged(f"{self._checksums.where} answers two questions about one record differently")
+        return changes
 
     def tail(self, after: int, limit: int) -> list[Entry]:
         return self._log.tail(after, limit)

@@ -142,8 +142,9 @@ def test_what_follows_the_lock_sees_what_came_before_it(
     first, second = open_database(url), open_database(url)
     store = second.log("local")
     with psycopg.connect(url) as rival, psycopg.connect(url, autocommit=True) as sql:
-        rival.execute("UPDATE coord.log SET head = head + 1")
-        rival.execute("INSERT INTO coord.record VALUES (1, 'k', 1, 'theirs', '')")
+        digest = store._checksums.digest("k", b"theirs", "")
+        rival.execute("UPDATE coord.log SET head = head + 1, records = 1, digest = %s", (digest,))
+        rival.execute("INSERT INTO coord.record VALUES (1, 'k', 1, %s, 'theirs', '')", (digest + 1,))
         pid = backend(second)
         answer = thread.submit(store.commit, ONE)
         until(lambda: waits_for_lock(sql, pid))
@@ -246,7 +247,9 @@ def test_a_moment_counts_within_one_connection(store: Store, database: AnyDataba
     """A server may have lost what was seen over the last connection, and given its offset to another."""
     check_a_moment_within_one_connection(
         store,
-        lose=lambda: sql.execute("UPDATE coord.record SET version = 1 WHERE key = 'k'"),
+        lose=lambda: sql.execute(
+            "UPDATE coord.record SET version = 1, checksum = checksum - 1 WHERE key = 'k'"
+        ),
         hang_up=lambda: terminate(sql, backend(database)),
     )
 

@@ -1,0 +1,84 @@
+"""Rows that another program changed or removed in Postgres are refused, never skipped."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from coord.core.errors import Corrupt
+from coord.stores.contract import Put
+from coord.stores.open import open_store
+from tests.support.servers.postgres import PostgresServer, for_psycopg, in_log_shape
+from tests.support.stores import damage
+from tests.support.stores.steps import everything, write
+
+TABLES = {
+    "a value": "UPDATE coord.record SET value = '{\"n\":9}' WHERE key = 'key-3'",
+    "a version": "UPDATE coord.record SET version = version + 1 WHERE key = 'key-3'",
+    "an index key": "UPDATE coord.record SET index_key = 'due/9' WHERE key = 'key-3'",
+    "a key": "UPDATE coord.record SET key = 'key-7' WHERE key = 'key-3'",
+    "a record": "DELETE FROM coord.record WHERE key = 'key-3'",
+    "a tombstone": "DELETE FROM coord.record WHERE key = 'gone'",
+    "all records": "DELETE FROM coord.record",
+    "an entry": 'DELETE FROM coord.entry WHERE "offset" = 3',
+    "the newest entry": 'DELETE FROM coord.entry WHERE "offset" = 7',
+    "the events of an entry": "UPDATE coord.entry SET events = '\\x90' WHERE \"offset\" = 3",
+    "the totals": "UPDATE coord.log SET digest = digest + 1",
+}
+LOG = {
+    "the body of an entry": 'UPDATE coord.entry SET body = set_byte(body, 9, 33) WHERE "offset" = 3',
+    "the events of an entry": TABLES["the events of an entry"],
+    "an entry": TABLES["an entry"],
+    "the newest entry": TABLES["the newest entry"],
+}
+CASES = [(str, name) for name in TABLES] + [(in_log_shape, name) for name in LOG]
+
+
+@pytest.mark.parametrize(("shaped", "what"), CASES)
+def test_what_another_program_changed_is_corrupt(
+    postgres_server: PostgresServer, shaped: Callable[[str], str], what: str
+) -> None:
+    """Whatever was changed or deleted by SQL: `Corrupt` for whoever reads everything."""
+    url = postgres_server.fresh_url(shaped)
+    with closing(open_store(url)) as database:
+        store = database.log("local")
+        for number in range(5):
+            write(store, {f"key-{number}": Put(b'{"n":%d}' % number, f"due/{number}")}, events=[b"event"])
+        write(store, {"gone": b"x"})
+        write(store, deletes=["gone"])
+    with psycopg.connect(for_psycopg(url), autocommit=True) as sql:
+        sql.execute((TABLES | LOG)[what].encode())
+    with pytest.raises(Corrupt), closing(open_store(url)) as database:
+        everything(database.log("local"))
+
+
+DAMAGE = {
+    "a lock": "DELETE FROM coord.record WHERE key LIKE 'lock/%=ada'",
+    "a finished task": "DELETE FROM coord.record WHERE key LIKE 'task/%task-00%'",
+    "a changed owner": (
+        "UPDATE coord.record SET value = "
+        "convert_to(replace(convert_from(value, 'UTF8'), '\"ada\"', '\"eve\"'), "
+        "'UTF8') WHERE key LIKE 'lock/%' AND value IS NOT NULL"
+    ),
+    "everything": "DELETE FROM coord.record",
+    "an old version of a claim": "UPDATE coord.record SET version = 1 WHERE key LIKE 'task/%'",
+}
+
+
+def test_no_damage_by_sql_gives_a_wrong_answer(
+    postgres_server: PostgresServer, record_property: Callable[[str, object], None]
+) -> None:
+    """Locks, tasks and claims that vanish or change: refused, or answered as before."""
+    url = postgres_server.fresh_url(str)
+    damage.fill(url)
+    campaign = damage.Campaign(damage.ask_all(lambda: open_store(url)))
+    for what, statement in DAMAGE.items():
+        url = postgres_server.fresh_url(str)
+        damage.fill(url)
+        with psycopg.connect(for_psycopg(url), autocommit=True) as sql:
+            assert sql.execute(statement.encode()).rowcount > 0
+        campaign.add(what, damage.ask_all(lambda url=url: open_store(url)))  # type: ignore[misc]
+    record_property("campaign", str(campaign))
+    assert [wrong for wrong in campaign.wrong if "log:" not in wrong] == []
+    assert campaign.refused == campaign.rounds
