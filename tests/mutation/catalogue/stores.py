@@ -62,7 +62,7 @@ MUTANTS = [
     Mutant(
         "Postgres: a read point is valid on another connection",
         "coord.stores.postgres.table_store:PostgresStore._ask_to_commit",
-        "on=None if read_point is NO_READ_POINT else read_point.connection,",
+        "on=on,",
         "",
         ("tests/unit/stores/postgres/test_table_store.py::test_a_moment_counts_within_one_connection",),
     ),

@@ -1,5 +1,7 @@
 """Open the store of a location: only the pinned one; the first use creates it where that is safe."""
 
+import os
+import time
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from typing import Any
@@ -14,6 +16,7 @@ from coord.host.store_location import (
     check_pinned,
     check_store_exists,
     find_location,
+    local_path,
     lost_store,
     move_pin,
     propose_location,
@@ -132,11 +135,14 @@ def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Store
         location = propose_location(cwd, environ)
     _check_repository(location, cwd)
     check_confirmed(location)
-    if location.pinned and store_exists(location) and _opens_as_pinned(location, timeout):
-        raise Invalid(
-            "the pinned store is intact, so no new one is needed",
-            hint="coord migrate --to-url URL moves to another store",
-        )
+    if location.pinned and store_exists(location):
+        if _opens_as_pinned(location, find_tenant(environ), timeout):
+            raise Invalid(
+                "the pinned store is intact, so no new one is needed",
+                hint="coord migrate --to-url URL moves to another store",
+            )
+        if location.local:
+            set_aside(local_path(location.url))
     epoch = location.epoch + 1
     install(location.url, timeout=timeout)
     with closing(open_store(location.url, timeout=timeout)) as database:
@@ -152,10 +158,20 @@ def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Store
         return move_pin(location, store_id=database.store_id, epoch=database.epoch)
 
 
-def _opens_as_pinned(location: StoreLocation, timeout: float) -> bool:
+def _opens_as_pinned(location: StoreLocation, tenant: str, timeout: float) -> bool:
     try:
         database, _ = open_location(location, timeout)
+        with closing(database), suppress(NotFound):
+            database.log(tenant)
     except Corrupt:
         return False
-    database.close()
     return True
+
+
+def set_aside(path: str) -> str:
+    """Rename a damaged local store, with the files beside it; return its new path."""
+    aside = f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%S')}-{os.urandom(2).hex()}"
+    for end in ("-wal", "-shm", ""):
+        with suppress(FileNotFoundError):
+            os.rename(path + end, aside + end)
+    return aside

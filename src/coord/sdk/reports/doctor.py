@@ -26,6 +26,7 @@ from coord.host.store_location import STORE_FOLDER, StoreLocation, find_location
 from coord.sdk.client.open import open_location
 from coord.stores.contract import FORMAT, Store
 from coord.stores.database import Database
+from coord.stores.full_check import read_everything
 from coord.stores.local.filesystem import READ_ONLY_HINT
 from coord.stores.open import open_store
 from coord.stores.urls import redact
@@ -179,6 +180,9 @@ class _Examination:
             self.look_at_clock(log, engine, accept=accept_clock)
         with self.checking("log"):
             self.look_at_log(log)
+        with self.checking("records"):
+            records, entries = read_everything(log)
+            self.note("records", OK, f"{records} records and {entries} entries match their checksums")
         with self.checking("session"):
             self.look_at_caller(engine, flags)
         with self.checking("peers"):

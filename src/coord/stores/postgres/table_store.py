@@ -116,6 +116,9 @@ class PostgresStore(RangeReader):
         expected_versions, written = commit.expected_versions, dict.fromkeys([*commit.puts, *commit.deletes])
         changes = self._changes(commit)
         events = _events_encode(commit.events)
+        on = read_point.connection if read_point is not NO_READ_POINT else None
+        if on is None and written:
+            on = self._known_on
         keys = Texts([*written, *(key for key in expected_versions if key not in written)])
         ((_, *answer),) = self._database.ask(
             self._sql.commit,
@@ -136,11 +139,7 @@ class PostgresStore(RangeReader):
             Int8(changes.totals.indexed),
             Int8(changes.totals.digest),
             committing=True,
-            on=read_point.connection
-            if read_point is not NO_READ_POINT
-            else self._known_on
-            if written
-            else None,
+            on=on,
         )
         if answer[1] is None:
             self._checksums.committed(commit, answer[0], changes)

@@ -207,6 +207,15 @@ class SqliteStore(RangeReader):
             raise damaged(f"the index of {self._database.path} names {indexed_key!r}, which has no record")
         return self._checksums.checked(key, version, checksum, value, index_key)
 
+    def verify(self) -> None:
+        """Run every check of SQLite itself, and count the records."""
+        with self._database.reading() as cursor:
+            problems = cursor.execute("PRAGMA integrity_check(1)").fetchall()
+            if problems != [("ok",)]:
+                raise damaged(f"{self._database.path} is damaged: {problems[0][0]}")
+            self._see(cursor)
+            self._verify(cursor)
+
     def _verify(self, cursor: sqlite3.Cursor) -> None:
         """Check that exactly the records that the log has counted are there, and that the index has them."""
         self._verified_ms = uptime_ms()

@@ -58,10 +58,12 @@ COMMANDS = (
         "doctor",
         "check repository, store, clock, session and hooks",
         handler="coord.transports.cli.handlers.setup:doctor",
-        examples=("coord doctor", "coord doctor --fix", "coord doctor --accept-clock"),
+        examples=("coord doctor", "coord doctor --fix", "coord doctor --repair --yes"),
         flags=(
             Flag("accept-clock", "accept this clock although the log is ahead of it"),
             Flag("fix", "repair hooks, and end sessions proven dead"),
+            Flag("repair", "replace a damaged SQLite store by what is proven"),
+            Flag("yes", "repair without a question"),
         ),
         connects=False,
         details="Each check is ok, warn or bad and names the command that helps. Exit 0 if none is bad.",

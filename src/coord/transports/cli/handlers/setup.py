@@ -298,15 +298,37 @@ class DoctorArgs(Args, frozen=True):
 
     accept_clock: bool
     fix: bool
+    repair: bool
+    yes: bool
 
 
 def doctor(options: Options, args: DoctorArgs) -> Answer:
     """Run all checks in order; with `--fix` repair what is safe to repair."""
+    if args.repair:
+        return _repair_store(options, args)
     report = _examine(options, args)
     if args.fix and _repair(options, report):
         report = _examine(options, args)
     rows = fields_of(report.findings)
     return Answer({"checks": rows}, _doctor_line(report), rows, CHECK_COLUMNS, _doctor_failure(report))
+
+
+def _repair_store(options: Options, args: DoctorArgs) -> Answer:
+    """Replace a damaged store by what its checksums prove."""
+    from coord.host.caller import Flags
+    from coord.sdk.admin.repair import repair_store
+
+    if not args.yes:
+        raise Invalid(
+            "a repair replaces the store; it keeps the damaged file beside it, and every proven record",
+            hint="coord doctor --repair --yes",
+        )
+    flags = Flags(options.session, options.agent, options.role, options.project, options.parent, options.pid)
+    done = repair_store(os.getcwd(), os.environ, flags, tenant=options.tenant)
+    lost = ", ".join(f"{count} of {kind}" for kind, count in sorted(done.lost.items())) or "nothing"
+    kept = f"Repaired in epoch {done.epoch}: kept {done.kept} records; lost: {lost}"
+    line = f"{kept}; the damaged file is {done.damaged_copy}"
+    return Answer(fields_of([done])[0], line)
 
 
 def _examine(options: Options, args: DoctorArgs) -> "Report":

@@ -38,7 +38,7 @@ def test_all_is_well(coord: Coord) -> None:
     """Every check in order, each with its state; exit 0."""
     coord("ann lock a.py")
     said = coord("ann doctor")
-    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 14 checks passed")
+    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 15 checks passed")
     assert [each["check"] for each in said.answer["checks"]] == [*CHECKS, *OF_STORE, *INSIDE]
     assert found(said, "durability") == ("ok", "journal_mode is wal, synchronous is full", "")
     assert "s-ann, as --session says, is live" in found(said, "session")[1]

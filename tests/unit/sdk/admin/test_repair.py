@@ -1,0 +1,134 @@
+"""`coord doctor --repair`: what is proven stays, what is not is named, and no fence returns."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coord.core.errors import Corrupt, Invalid, Refused
+from coord.core.identity import Caller
+from coord.core.locks.commands import AcquireLocks, ListLocks
+from coord.engine.engine import Engine
+from coord.host.caller import Flags
+from coord.host.store_location import find_location, local_path
+from coord.sdk.admin.repair import repair_store
+from coord.sdk.client.open import initialise, open_location
+from coord.stores.database import EPOCH_BITS
+from tests.support.git_folders import made_repository
+
+ADA = Caller("ada")
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+
+
+@pytest.fixture
+def repository(tmp_path: Path, environ: dict[str, str]) -> Path:
+    """A repository with two locks of ada."""
+    folder = tmp_path / "repository"
+
+    made_repository(folder)
+    initialise(str(folder), environ)
+    for name in ("file:a.py", "file:b.py"):
+        in_engine(folder, environ, partial(lock, name))
+    return folder
+
+
+def lock(name: str, engine: Engine) -> Any:
+    return engine.call(AcquireLocks(ADA, "r", (name,)))
+
+
+def in_engine(folder: Path, environ: dict[str, str], act: Callable[[Engine], Any]) -> Any:
+    with closing(open_location(find_location(str(folder), environ))[0]) as database:
+        return act(Engine(database, "local"))
+
+
+def locks(folder: Path, environ: dict[str, str]) -> list[str]:
+    found: list[str] = in_engine(
+        folder, environ, lambda engine: [lock.resource for lock in engine.call(ListLocks(ADA))]
+    )
+    return found
+
+
+def store_of(folder: Path, environ: dict[str, str]) -> Path:
+    return Path(local_path(find_location(str(folder), environ).url))
+
+
+def damage(folder: Path, environ: dict[str, str], statement: str) -> None:
+    with closing(sqlite3.connect(store_of(folder, environ), isolation_level=None)) as sql:
+        assert sql.execute(statement).rowcount > 0
+    with pytest.raises(Corrupt):
+        locks(folder, environ)
+
+
+def repair(folder: Path, environ: dict[str, str]) -> Any:
+    return repair_store(str(folder), environ, Flags())
+
+
+def test_a_repair_keeps_what_is_proven(repository: Path, environ: dict[str, str]) -> None:
+    """A changed record is lost and named; the others stay, and the damaged file is kept."""
+    damage(repository, environ, "UPDATE record SET value = '{}' WHERE key LIKE 'lock/%a.py%'")
+    damaged = store_of(repository, environ).read_bytes()
+    done = repair(repository, environ)
+    assert locks(repository, environ) == ["file:b.py"]
+    assert done.lost == {"lock": 1}
+    assert Path(done.damaged_copy).read_bytes() == damaged
+    assert Path(done.damaged_copy).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_repair_counts_what_has_vanished(repository: Path, environ: dict[str, str]) -> None:
+    """Nobody knows the key of a row that is gone, but the log has counted it."""
+    damage(repository, environ, "DELETE FROM record WHERE key LIKE 'lock/%a.py%'")
+    assert repair(repository, environ).lost == {"unknown": 1}
+
+
+def test_no_fence_returns_after_a_repair(repository: Path, environ: dict[str, str]) -> None:
+    """New fences are above all earlier ones, and the pin refuses the damaged store."""
+    damage(repository, environ, "DELETE FROM record WHERE key LIKE 'lock/%a.py%'")
+    done = repair(repository, environ)
+    reply = in_engine(
+        repository, environ, lambda engine: engine.call(AcquireLocks(Caller("bob"), "r", ("file:a.py",)))
+    )
+    assert reply.locks[0].fence > 1 << EPOCH_BITS
+    assert find_location(str(repository), environ).epoch == 1
+    Path(done.damaged_copy).replace(store_of(repository, environ))
+    with pytest.raises(Corrupt, match="went back from epoch 1 to 0"):
+        locks(repository, environ)
+
+
+def test_a_whole_store_is_not_repaired(repository: Path, environ: dict[str, str]) -> None:
+    """Raising the epoch of a whole store would only take locks away."""
+    with pytest.raises(Invalid, match="nothing to repair"):
+        repair(repository, environ)
+    assert locks(repository, environ) == ["file:a.py", "file:b.py"]
+
+
+def test_an_agent_may_not_repair(repository: Path, environ: dict[str, str]) -> None:
+    """A repair gives up locks of others, so a person decides."""
+    damage(repository, environ, "DELETE FROM record WHERE key LIKE 'lock/%a.py%'")
+    with pytest.raises(Refused, match="only a person"):
+        repair(repository, {**environ, "COORD_SESSION_ID": "ada"})
+
+
+def test_a_new_store_replaces_one_that_cannot_be_read(repository: Path, environ: dict[str, str]) -> None:
+    """The way out of every damage; the damaged file is kept."""
+    path = store_of(repository, environ)
+    path.write_bytes(bytes(4096) + path.read_bytes()[4096:])
+    with pytest.raises(Corrupt, match="coord init --new-store"):
+        repair(repository, environ)
+    initialise(str(repository), environ, new_store=True)
+    assert locks(repository, environ) == []
+    assert len(list(path.parent.glob("coord.db.damaged-*"))) == 1
+
+
+def test_a_new_store_replaces_one_with_a_vanished_record(repository: Path, environ: dict[str, str]) -> None:
+    """The file opens, its log does not: it is not whole."""
+    damage(repository, environ, "DELETE FROM record WHERE key LIKE 'lock/%a.py%'")
+    initialise(str(repository), environ, new_store=True)
+    assert locks(repository, environ) == []
