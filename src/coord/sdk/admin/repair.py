@@ -90,7 +90,9 @@ def _rebuild(
         epoch = max(location.epoch, _number(metadata.get("epoch"))) + 1
         rows = list(_tolerant(copy, "SELECT id, tenant, sums FROM log NOT INDEXED"))
         if not metadata and not rows:
-            raise Corrupt(f"nothing in {path} can be read", hint="start anew: coord init --new-store")
+            raise Corrupt(
+                f"nothing in {path} can be read", hint="start with an empty one: coord init --new-store"
+            )
         logs = {str(name): (id_, _number(str(sums).partition(" ")[0])) for id_, name, sums in rows}
         for name in tenants:
             logs.setdefault(name, (len(logs) + 1, 0))
@@ -166,7 +168,7 @@ def _copy(path: str) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise Corrupt(
-            f"nothing in {path} can be read: {error}", hint="start anew: coord init --new-store"
+            f"nothing in {path} can be read: {error}", hint="start with an empty one: coord init --new-store"
         ) from error
     finally:
         for end in ("", "-wal", "-shm"):
