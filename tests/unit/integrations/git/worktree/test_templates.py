@@ -1,20 +1,17 @@
 """Each worktree has the hook settings of its agents, whoever made it and in whichever way."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from coord.integrations.git.worktree.templates import restore_templates
-from coord.integrations.hooks import main as hook_program
 from coord.integrations.setup.tools import TOOLS, our_hooks, settings_in
 from tests.support.cli import Coord
 from tests.support.git_folders import git
-from tests.support.setup_folders import write
+from tests.support.hook_harness import HookHarness
+from tests.support.setup_folders import set_up, write
 
 NAMES = [tool.local for tool in TOOLS]
 
@@ -106,25 +103,17 @@ def test_the_doctor_repairs_every_worktree(coord: Coord, shop: Path) -> None:
     assert json.loads((shop.parent / "third/.gemini/settings.json").read_text())["mine"] == 1
 
 
-def tell(shop: Path, name: str, **event: object) -> None:
-    """Send the hook of Claude Code an event, as its tool does."""
-    told = {"session_id": "s-1", "cwd": str(shop), "hook_event_name": name, **event}
-    command = [sys.executable, "-I", hook_program.__file__, "claude", str(shop / ".git")]
-    done = subprocess.run(
-        command, input=json.dumps(told).encode(), env={**os.environ, "COORD_HOOK_DEADLINE": "60"}, check=False
-    )
-    assert done.returncode == 0
-
-
-def test_the_hooks_of_agents_close_the_gap(shop: Path) -> None:
+def test_the_hooks_of_agents_close_the_gap(tmp_path: Path) -> None:
     """An agent that makes a worktree by a shell command, or that starts, gives it hooks."""
-    second = shop.parent / "second"
-    git(shop, "worktree", "add", "-q", "--no-checkout", "--detach", "../second")
+    agents = HookHarness(tmp_path)
+    set_up(agents.root)
+    second = agents.root.parent / "second"
+    git(agents.root, "worktree", "add", "-q", "--no-checkout", "--detach", "../second")
     call = {"tool_name": "Bash", "tool_input": {"command": "git worktree add"}, "tool_use_id": "c-1"}
-    tell(shop, "PostToolUse", **call)
+    agents.tell("PostToolUse", **call)
     assert missing(second) == []
     shutil.rmtree(second / ".gemini")
-    tell(shop, "SessionStart", source="startup")
+    agents.tell("SessionStart", source="startup")
     assert missing(second) == []
 
 
