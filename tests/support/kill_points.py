@@ -47,8 +47,8 @@ def _run_in_child(point: int, work: Callable[[], object], writer: int) -> NoRetu
     def count(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal seen
         opens = event == "open" and isinstance(arguments[2], int) and arguments[2] & os.O_CREAT
-        if not opens and event not in CHANGES:
-            return
+        if (not opens and event not in CHANGES) or "__pycache__" in str(arguments[0]):
+            return  # Python keeps what it compiles, once
         seen += 1
         if seen == point:
             os.killpg(0, signal.SIGKILL)

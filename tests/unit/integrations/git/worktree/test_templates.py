@@ -109,8 +109,7 @@ def test_the_hooks_of_agents_close_the_gap(tmp_path: Path) -> None:
     set_up(agents.root)
     second = agents.root.parent / "second"
     git(agents.root, "worktree", "add", "-q", "--no-checkout", "--detach", "../second")
-    call = {"tool_name": "Bash", "tool_input": {"command": "git worktree add"}, "tool_use_id": "c-1"}
-    agents.tell("PostToolUse", **call)
+    agents.tell("PostToolUse", **agents.shell("git worktree add"))
     assert missing(second) == []
     shutil.rmtree(second / ".gemini")
     agents.tell("SessionStart", source="startup")
