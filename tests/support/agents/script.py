@@ -50,6 +50,14 @@ class Patch:
 
 
 @dataclass(frozen=True)
+class Mcp:
+    """Write a whole file with the tool of an MCP server (`mcp_server.py`)."""
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True)
 class SubAgent:
     """Start a sub-agent with a script of its own, and wait for it."""
 
@@ -71,7 +79,7 @@ class Pause:
     go: threading.Event = field(default_factory=threading.Event)
 
 
-Step = Read | Edit | Replace | Shell | Patch | SubAgent | Say | Pause
+Step = Read | Edit | Replace | Shell | Patch | Mcp | SubAgent | Say | Pause
 Script = tuple[Step, ...]
 
 
@@ -124,6 +132,8 @@ def _answers(tool: str, step: Step, repository: Path, play: Play) -> list[Answer
     match tool, step:
         case _, Say():
             return [step]
+        case _, Mcp(path, content):
+            return [_mcp_call(tool, {"whither": str(repository / path), "words": content})]
         case _, SubAgent(script):
             return _agent_calls(tool, f"do your part ({_translate(tool, script, repository, play)})")
         case "claude", Read() | Edit() | Replace() | Shell():
@@ -133,6 +143,15 @@ def _answers(tool: str, step: Step, repository: Path, play: Play) -> list[Answer
         case "gemini", Read() | Edit() | Replace() | Shell():
             return [_gemini_call(step, repository)]
     raise ValueError(f"{tool} has no tool for {type(step).__name__}")
+
+
+def _mcp_call(tool: str, arguments: dict[str, Any]) -> Call:
+    match tool:
+        case "claude":
+            return Call("mcp__files__put_words", arguments)
+        case "codex":
+            return Call("put_words", arguments, "mcp__files")
+    return Call("mcp_files_put_words", arguments)
 
 
 def _claude_calls(step: Read | Edit | Replace | Shell, repository: Path) -> list[Answer]:

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,8 +17,9 @@ import pytest
 
 from coord.integrations.hooks import main as program
 from coord.sdk.client.client import connect
+from tests.support.agents import mcp_server
 from tests.support.agents.drive import PATIENT, TOOLS, Outcome, run_agent
-from tests.support.agents.script import Replace, Script, Shell, Step
+from tests.support.agents.script import Mcp, Replace, Script, Shell, Step
 from tests.support.agents.sessions import Place, make_place
 
 OLD, WORK, STOLEN = "committed", "the work of bob", "stolen"
@@ -30,9 +31,22 @@ CASES: dict[str, Step] = {
     "checked-out.txt": Shell("git checkout -- checked-out.txt"),
 }
 GLOB, SEEN = "deep/*.txt", "checked-out.txt"
+BY_MCP = "by-mcp.txt"
+"""A sixth way: the tool of an MCP server, of which hooks know neither the name nor the fields."""
+FILES = (*CASES, BY_MCP)
+SERVER = (sys.executable, mcp_server.__file__)
 FOLDERS = ("repository", "worktree of coord", "worktree of git")
 COORD = f"{sys.executable} -m coord.transports.cli.main"
 FINE = "fine.txt"
+ATTACK = """
+for name in ("hooks/pre-commit", "config", "coord/coord.id", "coord/setup.json"):
+    try:
+        open("{common}/" + name, "a").write("x")
+        print("WROTE", name)
+    except OSError as error:
+        print(error)
+"""
+"""A program that hooks cannot read: only the sandbox stops it."""
 
 
 def plain_path() -> str:
@@ -54,7 +68,7 @@ def prepared(folder: Path, kind: str) -> tuple[Place, Path]:
     """Set up a repository as a user does; return it, and the folder in which the agents work."""
     place = make_place(folder)
     place.home.mkdir()
-    for name in CASES:
+    for name in FILES:
         (place.repository / name).parent.mkdir(exist_ok=True)
         (place.repository / name).write_text(f"{OLD}\n")
     call(place, place.repository, "git", "add", ".")
@@ -97,23 +111,36 @@ def edit_with_hooks(place: Place, path: Path) -> None:
 @contextmanager
 def bob_works(place: Place, where: Path) -> Iterator[None]:
     """Bob holds every file, and has changed it without committing it; hooks saw only one of the changes."""
-    for name in CASES:
+    for name in FILES:
         if name == SEEN:
             edit_with_hooks(place, where / name)
         else:
             (where / name).write_text(f"{WORK}\n")
     with connect(session="bob", cwd=str(where), environ=environ_of(place)) as bob:
         bob.register()
-        names = [name for name in CASES if "glob" not in name]
+        names = [name for name in FILES if "glob" not in name]
         assert bob.acquire([*names, GLOB], ttl_s=3600, reason="rework").ok
         yield
 
 
-def check(outcome: Outcome, where: Path) -> None:
+def server_arguments(tool: str, home: Path) -> tuple[str, ...]:
+    """Configure the MCP server as a user does; return what has to be said on the command line."""
+    server = {"command": SERVER[0], "args": SERVER[1:]}
+    if tool == "claude":
+        return ("--mcp-config", json.dumps({"mcpServers": {"files": server}}), "--strict-mcp-config")
+    if tool == "codex":
+        return ("-c", f'mcp_servers.files={{command="{SERVER[0]}",args=["{SERVER[1]}"]}}')
+    settings = home / ".gemini/settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"mcpServers": {"files": {**server, "trust": True}}}))
+    return ()
+
+
+def check(outcome: Outcome, where: Path, files: Iterable[str]) -> None:
     """Every byte of bob is there, the agent read about each file, and a free file was written."""
     told = outcome.model.was_told()
-    assert {name: (where / name).read_text() for name in CASES} == dict.fromkeys(CASES, f"{WORK}\n"), told
-    for name in CASES:
+    assert {name: (where / name).read_text() for name in FILES} == dict.fromkeys(FILES, f"{WORK}\n"), told
+    for name in files:
         # Refused before the call, undone after it, or out of reach of git in a sandbox.
         signs = (
             f"{name} is locked",
@@ -130,9 +157,10 @@ def check(outcome: Outcome, where: Path) -> None:
 def test_no_way_changes_a_held_file(tool: str, kind: str, tmp_path: Path) -> None:
     """Issue 15: hooks are there from the first moment, whether or not a program is on the PATH."""
     place, where = prepared(tmp_path, kind)
-    script: Script = (*CASES.values(), Shell(f"echo fine > {FINE}"))
+    script: Script = (*CASES.values(), Mcp(BY_MCP, STOLEN), Shell(f"echo fine > {FINE}"))
+    arguments = server_arguments(tool, place.home)
     with bob_works(place, where):
-        check(run_agent(tool, script, where, place.home), where)
+        check(run_agent(tool, script, where, place.home, arguments=arguments), where, FILES)
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
@@ -146,15 +174,13 @@ def test_in_the_sandbox_of_codex(kind: str, tmp_path: Path) -> None:
         Shell(f"{COORD} lock mine.txt"),
         Shell(f"{COORD} locks"),
         Shell(f"echo mine > mine.txt; {COORD} commit -m mine"),
-        Shell(
-            "for each in hooks/pre-commit config coord/coord.id coord/setup.json; "
-            f"do echo x >> {common}/$each && echo WROTE $each; done; true"
-        ),
+        Shell(f"{sys.executable} attack.py"),
     )
+    (where / "attack.py").write_text(ATTACK.format(common=common))
     before = {path: path.read_bytes() for path in (common / "hooks").iterdir()}
     with bob_works(place, where):
         outcome = run_agent("codex", script, where, place.home, sandboxed=True)
-        check(outcome, where)
+        check(outcome, where, CASES)
     lock, listed, commit, attack = outcome.model.results()[-4:]
     assert "Lock acquired ✓ file:mine.txt" in lock
     assert '"owner":"bob"' in listed
