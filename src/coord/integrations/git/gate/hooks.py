@@ -181,6 +181,9 @@ def _reference_transaction(gate: Gate) -> int:
     code = _decide(gate, list(findings), moves)
     if code and renamed.tip:  # git has deleted it already, and would stop without it
         gate.git.run("update-ref", renamed.ref, renamed.tip, "0" * len(renamed.tip))
+        logs = f"{gate.commondir}/logs"
+        with suppress(OSError):  # otherwise git could rename no branch any more
+            os.replace(f"{logs}/refs/.tmp-renamed-log", f"{logs}/{renamed.ref}")
     return code
 
 

@@ -201,6 +201,7 @@ def test_way_to_move_a_branch(shop: GateHarness, name: str) -> None:
         assert "coord: refused" in said, said
         assert (shop.tip("main"), _bypassed(shop.folder)) == (before, False)
         assert shop.tip("evil") == evil, "git deletes a branch before it asks whether it may rename it"
+        assert shop.git("ann", "branch", "-m", "evil", "again").code == 0, "git can still rename branches"
         return
     assert _has(shop, HELD)
     assert _bypassed(shop.folder)
