@@ -17,7 +17,7 @@ from tests.support.servers.postgres import PostgresServer
 
 CHECKS = ["repository", "pin", "store", "format"]
 OF_STORE = ["version", "durability", "location"]
-INSIDE = ["clock", "log", "session", "peers", "locks", "queue", "tasks"]
+INSIDE = ["clock", "log", "records", "session", "peers", "locks", "queue", "tasks"]
 
 
 def found(said: Said, check: str) -> tuple[str, str, str]:
