@@ -127,7 +127,7 @@ def check_told(tool: str, told: str, results: list[str]) -> None:
     free, held, glob, push, patch, switch = results[:6]
     assert "locked" not in free
     assert "held.txt is locked by session bob until" in held
-    assert "for: rework" in held
+    assert 'for: "rework"' in held
     assert "lock held.txt` waits for it, then read the file again and repeat the edit" in held
     assert "as part of file:**/deep.txt by session bob" in glob
     assert "name:main-push is locked by session bob" in push
@@ -137,7 +137,7 @@ def check_told(tool: str, told: str, results: list[str]) -> None:
     changed = f"this command changed {ADAS}, which claude (session {ADA_S}) holds"
     assert told.count(f"{ADAS} is locked by claude (session {ADA_S})") >= 2, "their text shows the write"
     assert (told.count(changed), told.count("coord restored the file")) == (1, 1)
-    assert "from bob (request): mind the gap" in told
+    assert 'from bob (request): "mind the gap"' in told
     assert told.count("held.txt is locked by session bob") >= 2, "the hooks held on"
 
 
