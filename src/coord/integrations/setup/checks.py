@@ -57,6 +57,7 @@ def examine_hooks(repository: Repository, environ: Mapping[str, str]) -> list[Fi
         if root is not None:
             found += _check_newcomers(root, environ, journal)
             found += _check_program(environ)
+            found += _check_parser()
             tools = [BY_NAME[name] for name in journal.tools if name in BY_NAME]
             found += [_check_tool(tool, root, environ) for tool in tools]
             found += _check_worktrees(repository, environ, tools)
@@ -107,6 +108,17 @@ def _check_newcomers(root: str, environ: Mapping[str, str], journal: Journal) ->
         for tool in new
         if not _hooks_in(tool, root, environ)
     ]
+
+
+def _check_parser() -> list[Finding]:
+    """Check that hooks can read command lines before they run."""
+    from coord.integrations.shell_commands.line import parser_error
+
+    why = parser_error()
+    if not why:
+        return []
+    message = f"hooks cannot read shell commands before they run ({why}), and only find their effects"
+    return [Finding("shell grammar", BAD, message, "pip install tree-sitter tree-sitter-bash")]
 
 
 def _check_program(environ: Mapping[str, str]) -> list[Finding]:
