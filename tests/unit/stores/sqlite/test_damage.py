@@ -48,7 +48,7 @@ def read_all(path: Path) -> None:
 
 
 CHANGES = {
-    "a value": "UPDATE record SET value = '{\"n\":9}' WHERE key = 'key-3'",
+    "a value": "UPDATE record SET value = x'7b7d' WHERE key = 'key-3'",
     "a value of another type": "UPDATE record SET value = 5 WHERE key = 'key-3'",
     "a version": "UPDATE record SET version = version + 1 WHERE key = 'key-3'",
     "a checksum": "UPDATE record SET checksum = checksum + 1 WHERE key = 'key-3'",
