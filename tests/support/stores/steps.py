@@ -60,14 +60,13 @@ def check_a_moment_within_one_connection(
     """Commit as of a load, after the store has lost what was loaded and the connection has ended."""
     for number in range(2):
         write(store, {"k": b"%d" % number})
-    found = store.load(["k"])
+    found = store.load(["k", "new"])
     lose()
     hang_up()
     before = everything(store)
+    expected = {key: record.version for key, record in found.items()}
     with pytest.raises(Conflict):
-        store.commit(
-            Commit({"k": found["k"].version}, {"k": Put(b"rests on it")}, read_point=found.read_point)
-        )
+        store.commit(Commit(expected, {"new": Put(b"rests on it")}, read_point=found.read_point))
     assert everything(store) == before
 
 
