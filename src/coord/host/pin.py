@@ -152,4 +152,6 @@ def _errors(folder: str) -> Iterator[None]:
 
 
 def _damaged(where: str, why: str) -> Corrupt:
-    return Corrupt(f"{where} is damaged: {why}", hint="restore it from a copy, or run coord init --new-store")
+    copy = f"{os.path.dirname(os.path.dirname(where))}/{NAME}"
+    restore = f"restore it: cp {copy} {where}" if os.path.isfile(copy) else "restore it from a copy"
+    return Corrupt(f"{where} is damaged: {why}", hint=f"{restore}; or run coord init --new-store")

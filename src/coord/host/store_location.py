@@ -25,6 +25,8 @@ STORE_FOLDER = "store"
 """Beside a pin: the files of its store and nothing else, so that a sandbox can let agents write here."""
 BELOW_THE_PIN = f"sqlite:./{STORE_FOLDER}/coord.db"
 """In a pin, the store below its folder: it stays valid when the repository is moved."""
+EARLIER_BELOW_THE_PIN = "sqlite:./coord.db"
+"""The same in a pin of an older coord, whose store has a format that is refused."""
 
 LOCAL = ("sqlite", "file")
 
@@ -158,6 +160,12 @@ def store_exists(location: StoreLocation) -> bool:
     return os.path.isfile(path) and os.path.getsize(path) > 0
 
 
+def new_store_location(location: StoreLocation) -> StoreLocation:
+    """Return where the successor of a lost store goes: in its place, but not in that of an older coord."""
+    earlier = location.local and _same_store(location.url, _earlier(location.folder))
+    return location._replace(url=_below(location.folder)) if earlier else location
+
+
 def check_store_exists(location: StoreLocation) -> None:
     """Raise `Corrupt` if a pinned store is missing: opening it would create an empty one without locks."""
     if location.pinned and not store_exists(location):
@@ -185,7 +193,8 @@ def _location(folder: str, repository: Repository | None, proposals: Mapping[str
     pin = read_pin(folder) or (None if repository is None else read_copy(folder))
     if pin is None:
         return _proposal(folder, repository, proposals)
-    url = _below(folder) if pin.url == BELOW_THE_PIN else pin.url
+    below = {BELOW_THE_PIN: _below, EARLIER_BELOW_THE_PIN: _earlier}.get(pin.url)
+    url = below(folder) if below else pin.url
     _check_machine(pin, url, folder)
     url = _agreed({f"the pin {folder}/coord.id": url, **proposals})
     return StoreLocation(
@@ -206,6 +215,10 @@ def _below(folder: str) -> str:
         raise Invalid(
             f"{folder!r} is not UTF-8", hint="rename the folder, or set COORD_URL to another store"
         ) from error
+
+
+def _earlier(folder: str) -> str:
+    return _below(folder).removesuffix(f"/{STORE_FOLDER}/coord.db") + "/coord.db"
 
 
 def _pin(location: StoreLocation) -> Pin:
@@ -344,5 +357,10 @@ def lost_store(location: StoreLocation, what: str) -> Corrupt:
     """Return the error for a pinned store that is missing or differs from the pin."""
     return Corrupt(
         f"the store {redact(location.url)} {what}, so its locks are unknown",
-        hint="restore it, or create a new one with coord init --new-store",
+        hint=f"restore it, or create a new one with {new_store_command(location)}",
     )
+
+
+def new_store_command(location: StoreLocation) -> str:
+    """Return the command that replaces a lost store; the user's store is that of no repository."""
+    return "coord init --new-store" + ", outside of repositories" * (location.repository is None)

@@ -50,14 +50,17 @@ FORMAT = 3
 """The format that stores write. A store with another format is refused when it is opened."""
 
 
+class OlderFormat(Unsupported):
+    """An older version of coord made the store, and this one cannot read it."""
+
+
 def check_format(found: str | int | None, where: str) -> None:
     """Refuse a store that another version of coord made."""
     if str(found) != str(FORMAT):
-        older = str(found).isdecimal() and int(str(found)) < FORMAT
-        raise Unsupported(
-            f"{where} has format {found}; this version of coord reads {FORMAT}",
-            hint="an older coord made it: create a new store" if older else "upgrade coord",
-        )
+        message = f"{where} has format {found}; this version of coord reads {FORMAT}"
+        if str(found).isdecimal() and int(str(found)) < FORMAT:
+            raise OlderFormat(message, hint="an older coord made it: create a new store")
+        raise Unsupported(message, hint="upgrade coord")
 
 
 RECORD_BYTES = 256 * 1024

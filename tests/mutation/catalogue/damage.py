@@ -5,6 +5,7 @@ from tests.mutation.mutant import Mutant
 SQLITE = "tests/unit/stores/sqlite/test_damage.py"
 CHANGED = f"{SQLITE}::test_what_another_program_changed_is_corrupt"
 MARKS = "tests/unit/host/test_high_water.py"
+REPAIR = "tests/unit/sdk/admin/test_repair.py"
 VANISHED = f"{SQLITE}::test_a_vanished_record_is_noticed_when_the_log_is_opened"
 
 MUTANTS = [
@@ -133,5 +134,33 @@ MUTANTS = [
         "max(mark, known.get((store_id, tenant), mark))",
         "mark",
         (f"{MARKS}::test_a_mark_never_falls",),
+    ),
+    Mutant(
+        "a store of an older coord has no successor",
+        "coord.sdk.client.open:_opens_as_pinned",
+        "(Corrupt, OlderFormat)",
+        "Corrupt",
+        (f"{REPAIR}::test_a_new_store_replaces_whatever_is_in_its_place", "-k", "old_format"),
+    ),
+    Mutant(
+        "the store beside an older pin is looked for elsewhere",
+        "coord.host.store_location:_location",
+        "EARLIER_BELOW_THE_PIN: _earlier",
+        '"": _earlier',
+        (f"{REPAIR}::test_the_store_of_an_older_coord_gets_a_successor",),
+    ),
+    Mutant(
+        "a new store begins beside the log of a lost one",
+        "coord.sdk.client.open:set_aside",
+        '("-wal", "-shm", "")',
+        '("",)',
+        (f"{REPAIR}::test_a_new_store_replaces_whatever_is_in_its_place", "-k", "only_a_log"),
+    ),
+    Mutant(
+        "a careless umask opens the folders of settings",
+        "coord.integrations.setup.files:write_file",
+        "make_readable_folder(os.path.dirname(path))",
+        "os.makedirs(os.path.dirname(path), exist_ok=True)",
+        ("tests/unit/integrations/setup/test_agent_files.py", "-k", "nobody_else"),
     ),
 ]

@@ -7,6 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from coord.core.errors import Invalid, Unavailable
+from coord.stores.local.folders import make_readable_folder
 
 FILE_MODE, PROGRAM_MODE = 0o644, 0o755
 BYTES_MAX = 16 * 1024 * 1024
@@ -52,7 +53,7 @@ def write_file(path: str, content: Content | None, *, durable: bool = False) -> 
         if content is None:
             os.unlink(path)
             return
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        make_readable_folder(os.path.dirname(path))
         remove_draft(path)
         draft = path + DRAFT_SUFFIX
         try:

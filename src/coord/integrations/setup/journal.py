@@ -14,6 +14,7 @@ import msgspec
 
 from coord.core.errors import Corrupt, Unsupported
 from coord.integrations.setup.files import Content, read_file, write_file
+from coord.stores.local.folders import make_private_folder
 
 SCHEMA = 1
 NAME = "setup.json"
@@ -85,7 +86,7 @@ def write_journal(folder: str, journal: Journal) -> None:
 @contextmanager
 def setup_lock(folder: str) -> Iterator[None]:
     """Exclude other setups of the same folder inside the block."""
-    os.makedirs(folder, exist_ok=True)
+    make_private_folder(folder)
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX)

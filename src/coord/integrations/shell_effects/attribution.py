@@ -1,7 +1,7 @@
 """Find out which files of others a call overwrote, restore them, and notify both sides.
 
 A file is restored only if its holder cannot have written it, or if the call has the lines that were written
-(`evidence.py`). Otherwise the file stays as it is, both versions are kept, and both sides are request.
+(`evidence.py`). Otherwise the file stays as it is, both versions are kept, and both sides are notified.
 """
 
 import stat

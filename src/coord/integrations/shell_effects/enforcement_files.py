@@ -26,6 +26,7 @@ from coord.integrations.shell_effects.saved_content import (
 )
 from coord.integrations.shell_effects.worktree_state import file_stat, read_content
 from coord.sdk.client.connection import Connection
+from coord.stores.local.folders import make_readable_folder
 
 JOURNAL = "setup.json"
 """What `coord init` has written; every command that changes hooks writes it, too."""
@@ -145,7 +146,7 @@ class EnforcementCheck:
             if content is None:
                 os.unlink(path)
                 return True
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            make_readable_folder(os.path.dirname(path))
             new = f"{path}.coord-{os.urandom(4).hex()}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with open(os.open(new, flags, 0o600), "wb") as file:

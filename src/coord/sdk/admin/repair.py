@@ -48,7 +48,8 @@ def repair_store(cwd: str, environ: Mapping[str, str], flags: Flags, *, tenant: 
         raise Refused("only a person may repair a store", hint="ask your user to run coord doctor --repair")
     location = find_location(cwd, environ)
     if not location.pinned or not store_exists(location):
-        raise Invalid("there is no store to repair", hint="coord init creates one")
+        step = "coord init --new-store" if location.pinned else "coord init"
+        raise Invalid("there is no store to repair", hint=f"{step} creates one")
     if scheme_of(location.url) != "sqlite":
         raise Unsupported(
             "only a SQLite store can be repaired",

@@ -19,11 +19,14 @@ from coord.host.store_location import (
     local_path,
     lost_store,
     move_pin,
+    new_store_command,
+    new_store_location,
     propose_location,
     restore_pin,
     store_exists,
     write_pin,
 )
+from coord.stores.contract import OlderFormat
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, install, migrator, open_store
 from coord.stores.urls import redact, scheme_of
@@ -66,6 +69,10 @@ def open_location(
         if not location.pinned:
             raise
         raise lost_store(location, "is gone") from error
+    except OlderFormat as error:
+        if location.local:
+            error.hint = f"an older coord made it; create a new one: {new_store_command(location)}"
+        raise
     try:
         if not location.pinned:
             location = write_pin(location._replace(store_id=database.store_id, epoch=database.epoch))
@@ -133,14 +140,16 @@ def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Store
         location = find_location(cwd, environ)
     except (Corrupt, Unsupported):  # the pin is damaged, or belongs to another machine
         location = propose_location(cwd, environ)
-    _check_repository(location, cwd)
+    if not location.pinned:  # outside of repositories, the store of the user may need a successor
+        _check_repository(location, cwd)
     check_confirmed(location)
-    if location.pinned and store_exists(location):
-        if _opens_as_pinned(location, find_tenant(environ), timeout):
+    if location.pinned:
+        if store_exists(location) and _opens_as_pinned(location, find_tenant(environ), timeout):
             raise Invalid(
                 "the pinned store is intact, so no new one is needed",
                 hint="coord migrate --to-url URL moves to another store",
             )
+        location = new_store_location(location)
         if location.local:
             set_aside(local_path(location.url))
     epoch = location.epoch + 1
@@ -163,13 +172,13 @@ def _opens_as_pinned(location: StoreLocation, tenant: str, timeout: float) -> bo
         database, _ = open_location(location, timeout)
         with closing(database), suppress(NotFound):
             database.log(tenant)
-    except Corrupt:
+    except (Corrupt, OlderFormat):
         return False
     return True
 
 
 def set_aside(path: str) -> str:
-    """Rename a damaged local store, with the files beside it; return its new path."""
+    """Rename whatever is in the place of a local store, with the files beside it; return its new path."""
     aside = f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%S')}-{os.urandom(2).hex()}"
     for end in ("-wal", "-shm", ""):
         with suppress(FileNotFoundError):

@@ -210,9 +210,9 @@ class SqliteStore(RangeReader):
     def verify(self) -> None:
         """Run every check of SQLite itself, and count the records."""
         with self._database.reading() as cursor:
-            problems = cursor.execute("PRAGMA integrity_check(1)").fetchall()
-            if problems != [("ok",)]:
-                raise damaged(f"{self._database.path} is damaged: {problems[0][0]}")
+            ((problem,),) = cursor.execute("PRAGMA integrity_check(1)").fetchall()
+            if problem != "ok":
+                raise damaged(f"{self._database.path} is damaged: {problem.splitlines()[-1]}")
             self._see(cursor)
             self._verify(cursor)
 
@@ -366,7 +366,10 @@ class SqliteDatabase(Database[SqliteStore]):
         try:
             make_private_folder(os.path.dirname(path))
             if os.path.islink(path) or (os.path.exists(path) and not os.path.isfile(path)):
-                raise Corrupt(f"{path} is not a regular file", hint="use the path of the file itself")
+                raise Corrupt(
+                    f"{path} is not a regular file",
+                    hint="name the file itself, or run coord init --new-store",
+                )
             if self._reader is not None:
                 return self._reader.connect()
             # Create the file for its owner only; SQLite gives its other files the same permissions. An

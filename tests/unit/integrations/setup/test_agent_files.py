@@ -124,3 +124,16 @@ def test_settings_of_the_user_that_nobody_can_read(shop: Path, home: Path) -> No
     plan = set_up(shop)
     assert plan.problems == ()
     assert our_hooks(settings_in(str(shop / ".claude/settings.local.json")))["PreToolUse"]
+
+
+def test_nobody_else_can_write_what_a_setup_creates(shop: Path) -> None:
+    """Whatever the umask is: whoever can write into these folders could add a hook."""
+    before = set(shop.rglob("*"))
+    umask = os.umask(0)
+    try:
+        set_up(shop)
+    finally:
+        os.umask(umask)
+    made = set(shop.rglob("*")) - before
+    assert len(made) > 20
+    assert [path for path in made if path.stat().st_mode & 0o002 and ".git/coord/" not in str(path)] == []

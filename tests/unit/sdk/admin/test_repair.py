@@ -1,5 +1,6 @@
 """`coord doctor --repair`: what is proven stays, what is not is named, and no fence returns."""
 
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from coord.core.errors import Corrupt, Invalid, Refused
+from coord.core.errors import Corrupt, Invalid, Refused, Unsupported
 from coord.core.identity import Caller
 from coord.core.locks.commands import AcquireLocks, ListLocks
 from coord.engine.engine import Engine
@@ -132,3 +133,93 @@ def test_a_new_store_replaces_one_with_a_vanished_record(repository: Path, envir
     damage(repository, environ, "DELETE FROM record WHERE key LIKE 'lock/%a.py%'")
     initialise(str(repository), environ, new_store=True)
     assert locks(repository, environ) == []
+
+
+def old_format(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE meta SET value = '2' WHERE name = 'format'")
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def only_a_log(path: Path) -> None:
+    path.with_name("coord.db-wal").write_bytes(b"of the lost file")
+    path.unlink()
+
+
+@pytest.mark.parametrize("harm", [old_format, a_folder, a_pipe, a_link, only_a_log])
+def test_a_new_store_replaces_whatever_is_in_its_place(
+    repository: Path, environ: dict[str, str], harm: Callable[[Path], None]
+) -> None:
+    """Each error names `coord init --new-store`, and that is no dead end; what was there is kept."""
+    path = store_of(repository, environ)
+    harm(path)
+    with pytest.raises((Corrupt, Unsupported)) as caught:
+        locks(repository, environ)
+    assert "coord init --new-store" in caught.value.hint
+    initialise(str(repository), environ, new_store=True)
+    assert locks(repository, environ) == []
+    assert len(list(path.parent.glob("coord.db.damaged-*"))) == 1
+
+
+def test_a_newer_format_is_never_set_aside(repository: Path, environ: dict[str, str]) -> None:
+    """Others use it with a newer coord: only an upgrade helps."""
+    with closing(sqlite3.connect(store_of(repository, environ))) as connection, connection:
+        connection.execute("UPDATE meta SET value = '99' WHERE name = 'format'")
+    with pytest.raises(Unsupported, match="upgrade coord"):
+        initialise(str(repository), environ, new_store=True)
+
+
+def test_the_store_of_an_older_coord_gets_a_successor(repository: Path, environ: dict[str, str]) -> None:
+    """It was beside the pin; the new one is in the folder of the store, and the old file stays."""
+    path, pin = store_of(repository, environ), repository / ".git/coord/coord.id"
+    old_format(path)
+    earlier = path.rename(repository / ".git/coord/coord.db")
+    for copy in (pin, repository / ".git/coord.id"):
+        copy.write_text(copy.read_text().replace("./store/coord.db", "./coord.db"))
+    with pytest.raises(Unsupported, match="has format 2") as caught:
+        locks(repository, environ)
+    assert "coord init --new-store" in caught.value.hint
+    assert initialise(str(repository), environ, new_store=True).epoch == 1
+    assert store_of(repository, environ) == path
+    assert locks(repository, environ) == []
+    assert earlier.exists()
+
+
+def test_the_store_of_a_user_gets_a_successor(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Outside of repositories; where no store is damaged, init still needs a repository."""
+    with pytest.raises(Invalid, match="not in a git repository"):
+        initialise(str(tmp_path), environ, new_store=True)
+    assert locks(tmp_path, environ) == []
+    store_of(tmp_path, environ).unlink()
+    with pytest.raises(Corrupt, match="coord init --new-store, outside of repositories"):
+        locks(tmp_path, environ)
+    initialise(str(tmp_path), environ, new_store=True)
+    assert locks(tmp_path, environ) == []
+
+
+def test_a_missing_store_is_not_repaired_but_replaced(repository: Path, environ: dict[str, str]) -> None:
+    store_of(repository, environ).unlink()
+    with pytest.raises(Invalid, match=r"no store to repair.*coord init --new-store"):
+        repair(repository, environ)
+
+
+def test_a_damaged_pin_names_its_copy(repository: Path, environ: dict[str, str]) -> None:
+    pin = repository / ".git/coord/coord.id"
+    pin.write_text("x")
+    with pytest.raises(Corrupt) as caught:
+        locks(repository, environ)
+    assert f"cp {repository}/.git/coord.id {pin}" in caught.value.hint

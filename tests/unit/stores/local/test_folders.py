@@ -9,7 +9,7 @@ import pytest
 from coord.core.errors import Unsupported
 from coord.host.store_location import find_location
 from coord.sdk.client.open import initialise
-from coord.stores.local.folders import make_private_folder
+from coord.stores.local.folders import make_private_folder, make_readable_folder
 from tests.support.git_folders import made_repository
 
 
@@ -29,6 +29,13 @@ def test_every_new_folder_is_private(tmp_path: Path) -> None:
     make_private_folder(str(tmp_path / "open/a/b"))
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("open", "open/a", "open/a/b")]
     assert modes == [0o777, 0o700, 0o700]
+
+
+@pytest.mark.usefixtures("umask_of_nobody")
+def test_nobody_else_can_write_a_readable_folder(tmp_path: Path) -> None:
+    """The folders of agents' settings: whoever could write them could add a hook."""
+    make_readable_folder(str(tmp_path / "a/b"))
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b")] == [0o755, 0o755]
 
 
 @pytest.mark.usefixtures("umask_of_nobody")

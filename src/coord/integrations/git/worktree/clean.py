@@ -65,8 +65,11 @@ class CleanReport(msgspec.Struct, frozen=True):
 def list_worktrees(client: Client, into: str = "") -> list[WorktreeInfo]:
     """Return the worktrees that coord made; `into` (default: HEAD of the main tree) counts as merged."""
     git = git_of(client)
+    made = [each for each in worktrees(git) if each.owner]
+    if not made and not into:  # HEAD need not have a commit yet
+        return []
     target = commit_of(git, into or "HEAD")
-    return [_describe(client, git, each, target) for each in worktrees(git) if each.owner]
+    return [_describe(client, git, each, target) for each in made]
 
 
 def clean(

@@ -12,6 +12,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 
+from coord.stores.local.folders import make_readable_folder
+
 FOLDER = "coord/worktree"
 """The templates, below the common git directory."""
 _GIT_FILE_BYTES = 8192
@@ -69,7 +71,7 @@ def _copy(template: str, root: str, name: str) -> bool:
     try:
         with open(template, "rb") as file:
             data, mode = file.read(), stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-        os.makedirs(folder, exist_ok=True)
+        make_readable_folder(folder)
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
             file.write(data)
         os.link(draft, path)  # another process may have made it by now

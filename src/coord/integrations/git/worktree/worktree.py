@@ -36,6 +36,7 @@ from coord.integrations.git.worktree.half_done import (
 )
 from coord.integrations.git.worktree.templates import restore_templates
 from coord.sdk.client.client import Client
+from coord.stores.local.folders import make_private_folder
 
 PATH = ".worktrees/{name}"
 BRANCH = "agent/{name}"
@@ -368,7 +369,7 @@ def exclusive(client: Client, target: str) -> Iterator[None]:
     repository = client.location.repository
     assert repository is not None, "checked before"
     folder = f"{repository.commondir}/coord"
-    os.makedirs(folder, exist_ok=True)
+    make_private_folder(folder)
     with open(f"{folder}/worktree-{digest(as_text(target))}.lock", "w", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

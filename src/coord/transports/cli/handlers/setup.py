@@ -47,6 +47,9 @@ def init(options: Options, args: InitArgs) -> Answer | str:
     if not args.dry_run:
         _confirm_configuration(yes=args.yes)
         location = initialise(os.getcwd(), os.environ, url=options.url, new_store=args.new_store)
+    if location and location.repository is None:
+        fields = {"url": redact(location.url), "store_id": location.store_id, "epoch": location.epoch}
+        return Answer(fields, f"Your store outside of repositories is {redact(location.url)}")
     repository = _repository()
     tools = tools_with(journal_folder(repository), added)
     tenant = options.tenant or os.environ.get("COORD_TENANT", "")
@@ -325,7 +328,7 @@ def _repair_store(options: Options, args: DoctorArgs) -> Answer:
         )
     flags = Flags(options.session, options.agent, options.role, options.project, options.parent, options.pid)
     done = repair_store(os.getcwd(), os.environ, flags, tenant=options.tenant)
-    lost = ", ".join(f"{count} of {kind}" for kind, count in sorted(done.lost.items())) or "nothing"
+    lost = ", ".join(f"{count} {kind}" for kind, count in sorted(done.lost.items())) or "nothing"
     kept = f"Repaired in epoch {done.epoch}: kept {done.kept} records; lost: {lost}"
     line = f"{kept}; the damaged file is {done.damaged_copy}"
     return Answer(fields_of([done])[0], line)
