@@ -63,7 +63,7 @@ def confirm(configuration: Configuration) -> None:
     if configuration.problem:
         raise Invalid(configuration.problem, hint="correct it first")
     if not configuration.consent:
-        raise Invalid("this repository has no coord.toml", hint="nothing needs a confirmation")
+        raise Invalid("there is no coord.toml here", hint="nothing needs a confirmation")
     try:
         make_private_folder(os.path.dirname(configuration.consent))
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -360,6 +360,7 @@ def test_an_emergency_stops_calls_until_it_is_acknowledged(scene: HookHarness) -
         scene.shell("make"),
         scene.shell("coord ack x > new.txt"),
         scene.shell("coord recv; rm new.txt"),
+        scene.shell("coord recv; date"),
         scene.shell("coord guard x -- make"),
         scene.shell("coord commit -m x"),
     ):

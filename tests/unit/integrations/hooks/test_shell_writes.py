@@ -206,7 +206,7 @@ def test_git_clean_spares_what_others_hold(harness: HookHarness) -> None:
     ],
 )
 def test_host_wide_files_are_locked_for_all_repositories(harness: HookHarness, line: str) -> None:
-    """Two sessions never write ~/.claude at once, by an edit or by a command (LCK-64)."""
+    """Two sessions never write ~/.claude at once, by an edit or by a command (LCK-64, PRB-11)."""
     home = Path(harness.environ["HOME"])
     (home / ".claude").mkdir(parents=True)
     first = harness.edit("x", "ada", tool_input={"file_path": str(home / ".claude/foo.json"), "content": "x"})
