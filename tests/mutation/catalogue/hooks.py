@@ -171,6 +171,27 @@ MUTANTS = [
         (f"{PROTECTED}::test_the_configuration_of_coord_is_for_people",),
     ),
     Mutant(
+        "an agent may write consents that no person gave",
+        "coord.integrations.hooks.protected_files:is_configuration",
+        'f"{lower}/".startswith(f"{_state_folder().casefold()}/")',
+        "False",
+        (f"{PROTECTED}::test_consents_and_the_user_store_are_for_people",),
+    ),
+    Mutant(
+        "an agent may remove the folder around consents",
+        "coord.integrations.hooks.protected_files:contains_configuration",
+        ", _state_folder()]",
+        "]",
+        (f"{PROTECTED}::test_consents_and_the_user_store_are_for_people",),
+    ),
+    Mutant(
+        "an agent may let git read another configuration",
+        "coord.integrations.hooks.protected_files:_check_command",
+        'keys += ["*" for name in GIT_CONFIG_VARIABLES',
+        'keys += ["*" for name in ()',
+        (f"{PROTECTED}::test_the_configuration_of_hooks_is_for_people",),
+    ),
+    Mutant(
         "an agent may name another folder of git hooks",
         "coord.integrations.hooks.protected_files:_check_command",
         "any(_decides_hooks(key) for key in keys)",

@@ -16,6 +16,20 @@ MUTANTS = [
         (f"{_CLI}/test_setup.py::test_a_tool_without_protection_fails_the_setup",),
     ),
     Mutant(
+        "an agent may replace the store",
+        "coord.transports.cli.handlers.setup:init",
+        "args.new_store and _tool()",
+        "False",
+        (f"{_CLI}/test_setup.py::test_an_agent_does_not_take_its_hooks_out",),
+    ),
+    Mutant(
+        "an agent may withdraw a consent",
+        "coord.transports.cli.handlers.trust:trust",
+        '_refuse_agent(f"withdraw the consent to {found.file}")',
+        "pass",
+        (f"{_CLI}/test_trust.py::test_an_agent_cannot_confirm",),
+    ),
+    Mutant(
         "init ignores a switch that disables hooks",
         f"{_SETUP}.agent_files:AgentFiles.plan",
         "disabling_setting(tool, self._root, self._environ)",

@@ -138,6 +138,33 @@ MUTANTS = [
         ),
     ),
     Mutant(
+        "a link to settings is put back as a file",
+        "coord.integrations.shell_effects.enforcement_files:EnforcementCheck._put_back",
+        "stat.S_ISLNK(mode)",
+        "False",
+        (
+            "tests/unit/integrations/shell_effects/test_enforcement_files.py::test_settings_behind_a_link_are_put_back_with_their_link",
+        ),
+    ),
+    Mutant(
+        "settings behind a link are not seen",
+        "coord.integrations.shell_effects.enforcement_files:enforcement_files",
+        "for path in found if os.path.islink(path)",
+        "for path in ()",
+        (
+            "tests/unit/integrations/shell_effects/test_enforcement_files.py::test_settings_behind_a_link_are_put_back_with_their_link",
+        ),
+    ),
+    Mutant(
+        "the user's configuration of git is not seen",
+        "coord.integrations.hooks.protected_files:settings_files",
+        "(*FILES, *GIT_CONFIG_FILES)",
+        "FILES",
+        (
+            "tests/unit/integrations/shell_effects/test_enforcement_files.py::test_the_git_configuration_of_the_user_is_put_back",
+        ),
+    ),
+    Mutant(
         "nobody hears that an agent changed the hooks",
         "coord.integrations.shell_effects.enforcement_files:EnforcementCheck._check_file",
         "self._report(path, restored=done)",

@@ -18,8 +18,12 @@ FILES = (
     *(".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml"),
     *(".gemini/settings.json", f".config/coord/{CONFIGURATION}"),
 )
-IN_GIT = ("hooks", "coord", "config", "config.worktree")
+IN_GIT = ("hooks", "coord", "coord.id", "config", "config.worktree")
 """The parts of a git directory that decide which hooks run and where the locks are."""
+GIT_CONFIG_FILES = (".gitconfig", ".config/git/config")
+"""The user's configuration of git, below the home folder."""
+GIT_CONFIG_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
+"""Variables that make git read another file of configuration."""
 SWITCH = "disableAllHooks"
 CONFIG_KEYS = ("core.hookspath", "include.path", "includeif.", "core.worktree", "extensions.worktreeconfig")
 """Keys of git's configuration that decide which hooks run, or that load others."""
@@ -61,9 +65,9 @@ def _check_line(line: "CommandLine") -> str:
 
 
 def settings_files(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the settings of all tools: those of a worktree by name, those of the user by path."""
+    """Return the settings of all tools and of git: those of a worktree by name, those of the user by path."""
     home = environ.get("HOME", "") or os.path.expanduser("~")
-    return (*FILES, *(f"{home}/{name}" for name in FILES))
+    return (*FILES, *(f"{home}/{name}" for name in (*FILES, *GIT_CONFIG_FILES)))
 
 
 def _check_command(command: "Command") -> str:
@@ -87,6 +91,7 @@ def _check_command(command: "Command") -> str:
     keys += [
         (value or "*").lower() for name, value in command.environ.items() if name == "GIT_CONFIG_PARAMETERS"
     ]
+    keys += ["*" for name in GIT_CONFIG_VARIABLES if command.environ.get(name, "") not in ("", os.devnull)]
     if rest[:1] == ("config",):
         keys += _config_keys(command, rest[1:], sets_config(rest[1:]))
     if rest[:1] == ("clone",) or rest[:1] == ("init",):
@@ -113,13 +118,23 @@ def is_configuration(path: str) -> bool:
         parts = lower.split("/")
         git = next((number for number, part in enumerate(parts) if part.endswith(".git") and part), None)
         inside = parts[git + 1 :] if git is not None else []
-        if lower.endswith(tuple(f"/{name}" for name in FILES)) or any(name in inside for name in IN_GIT):
+        names = (*FILES, *GIT_CONFIG_FILES)
+        if lower.endswith(tuple(f"/{name}" for name in names)) or any(name in inside for name in IN_GIT):
+            return True
+        if f"{lower}/".startswith(f"{_state_folder().casefold()}/"):
             return True
         if parts[-1] == ".git" or (
             parts[-1] == CONFIGURATION and os.path.lexists(f"{os.path.dirname(each)}/.git")
         ):
             return True
     return False
+
+
+def _state_folder() -> str:
+    """Return the folder with a person's consents and the store of the user."""
+    from coord.host.consent import state_folder
+
+    return os.path.realpath(state_folder(os.environ))
 
 
 def contains_configuration(folder: str, cwd: str) -> bool:
@@ -129,7 +144,7 @@ def contains_configuration(folder: str, cwd: str) -> bool:
     """
     real = os.path.realpath(folder)
     home = os.path.realpath(os.path.expanduser("~"))
-    roots = [home, os.path.realpath(cwd)]
+    roots = [home, os.path.realpath(cwd), _state_folder()]
     if any(f"{root}/".startswith(f"{real.rstrip('/')}/") for root in roots) and real != os.path.realpath(cwd):
         return True
     try:

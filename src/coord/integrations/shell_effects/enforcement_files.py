@@ -6,6 +6,7 @@ stores permissions in its settings, and git stores branches in its configuration
 """
 
 import os
+import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -57,7 +58,7 @@ def enforcement_files(worktree: str, commondir: str, settings: Iterable[str]) ->
     found += [f"{commondir}/config", f"{commondir}/config.worktree"]
     with suppress(OSError):
         found += [f"{hooks}/{name}" for name in os.listdir(hooks) if not name.endswith(SAMPLE)]
-    return found
+    return [*found, *(os.path.realpath(path) for path in found if os.path.islink(path))]
 
 
 def record_files(folder: CallFolder, paths: Sequence[str]) -> State:
@@ -148,6 +149,10 @@ class EnforcementCheck:
                 return True
             make_readable_folder(os.path.dirname(path))
             new = f"{path}.coord-{os.urandom(4).hex()}"
+            if stat.S_ISLNK(mode):
+                os.symlink(content, os.fsencode(new))
+                os.replace(new, path)
+                return True
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with open(os.open(new, flags, 0o600), "wb") as file:
                 file.write(content)
@@ -190,7 +195,7 @@ def _changes_enforcement(path: str, before: bytes | None, now: bytes | None, *, 
         return not same_mode and os.path.basename(os.path.dirname(path)) == "hooks"
     if path.endswith(".json"):
         return _hook_fields(before) != _hook_fields(now)
-    if os.path.basename(path) in ("config", "config.worktree"):
+    if os.path.basename(path) in ("config", "config.worktree") or path.endswith("gitconfig"):
         return _git_lines(before) != _git_lines(now)
     return True
 

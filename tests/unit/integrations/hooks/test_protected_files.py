@@ -68,6 +68,15 @@ def edit(path: str = "", command: str | None = None, cwd: str = "/r") -> Call:
             ),
             True,
         ),
+        (edit(command="GIT_CONFIG_GLOBAL=x git commit -m x"), True),
+        (edit(command="export GIT_CONFIG_SYSTEM=x; git commit -m x"), True),
+        (edit(command="GIT_CONFIG_GLOBAL=/dev/null git log"), False),
+        (edit(command="echo '[core]' >> ~/.gitconfig"), True),
+        (edit("/home/x/.config/git/config"), True),
+        (edit(command="git config --global user.name ada"), False),
+        (edit(command="rm .git/coord.id"), True),
+        (edit("/r/.git/coord.id"), True),
+        (edit("/r/.git/info/exclude"), False),
         (edit(command="env -u CLAUDECODE git commit -m x"), True),
         (edit(command="unset CLAUDECODE COORD_SESSION_ID; git commit -m x"), True),
         (edit(command="CLAUDECODE= git push"), True),
@@ -128,6 +137,24 @@ def test_the_configuration_of_coord_is_for_people(tmp_path: Path) -> None:
     assert check_edit(*edit(command="rm $PWD/coord.toml", cwd=here))
     assert check_edit(*edit(command="git mv coord.toml other", cwd=here)) == ""
     assert check_edit(*edit("examples/coord.toml", cwd=here)) == ""
+
+
+def test_consents_and_the_user_store_are_for_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent neither writes a consent that no person gave, nor removes the locks of the machine."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "state/coord/trusted").mkdir(parents=True)
+    here = str(tmp_path)
+    refused = (
+        "touch state/coord/trusted/x",
+        "cd state/coord && rm coord.db",
+        "rm -rf state/coord",
+        "rm -r state",
+    )
+    for line in refused:
+        assert check_edit(*edit(command=line, cwd=here)), line
+    assert check_edit(*edit("state/coord/trusted/x", cwd=here))
+    assert check_edit(*edit(command="touch state/other", cwd=here)) == ""
+    assert check_edit(*edit(command="ls state/coord; cat state/coord/trusted/*", cwd=here)) == ""
 
 
 def test_a_folder_with_configuration_is_for_people(tmp_path: Path) -> None:

@@ -69,6 +69,29 @@ def test_new_settings_that_switch_hooks_off_are_removed(harness: EffectsHarness)
     assert not (harness.root / ".claude/settings.json").exists()
 
 
+def test_the_git_configuration_of_the_user_is_put_back(harness: EffectsHarness) -> None:
+    """Another folder of hooks for all repositories would switch off this gate; a name would not."""
+    home = Path(harness.environ["HOME"])
+    home.mkdir(exist_ok=True)
+    (home / ".gitconfig").write_text("[user]\n\tname = n\n")
+    notes = bob_does(harness, f"printf '[core]\\n\\thooksPath = /x\\n' >> {home}/.gitconfig")
+    assert "coord put it back" in notes
+    assert (home / ".gitconfig").read_text() == "[user]\n\tname = n\n"
+    assert "enforced" not in bob_does(harness, f"printf '[user]\\n\\tname = m\\n' > {home}/.gitconfig")
+    assert "name = m" in (home / ".gitconfig").read_text()
+
+
+def test_settings_behind_a_link_are_put_back_with_their_link(harness: EffectsHarness) -> None:
+    """People keep their settings elsewhere: neither the link nor its target may change the hooks."""
+    target = harness.root.parent / "dotfiles.json"
+    (harness.root / SETTINGS).rename(target)
+    (harness.root / SETTINGS).symlink_to("../../dotfiles.json")
+    for line in (f"echo '{{}}' > {SETTINGS}", f"rm {SETTINGS}", f"rm {SETTINGS}; echo '{{}}' > {SETTINGS}"):
+        assert "coord put it back" in bob_does(harness, line), line
+        assert (harness.root / SETTINGS).is_symlink()
+        assert json.loads((harness.root / SETTINGS).read_text()) == OURS
+
+
 def test_what_programs_change_there_rightly_stays(harness: EffectsHarness) -> None:
     """Claude stores permissions, git stores branches, and other programs add hooks of their own."""
     (harness.root.parent / "new.json").write_text(

@@ -43,6 +43,11 @@ def init(options: Options, args: InitArgs) -> Answer | str:
     from coord.stores.urls import redact
 
     added = named_tools(args.tools) if args.tools else TOOLS
+    if args.new_store and _tool():
+        raise Refused(
+            "only people may replace the store: every lock in it would be lost",
+            hint="ask the person you work for to run: coord init --new-store",
+        )
     location = None
     if not args.dry_run:
         _confirm_configuration(yes=args.yes)

@@ -26,6 +26,7 @@ def trust(_: Options, args: TrustArgs) -> Answer:
     found = configuration_here()
     fields = {"file": found.file}
     if args.revoke:
+        _refuse_agent(f"withdraw the consent to {found.file}")
         line = "Withdrawn: none of its settings count now" if revoke(found) else "It was not confirmed"
         return Answer({**fields, "confirmed": False}, f"{line} ({found.file})")
     if found.consent and found.confirmed:
@@ -45,13 +46,9 @@ def configuration_here() -> "Configuration":
 
 def confirmed_by_person(found: "Configuration", *, yes: bool) -> bool:
     """Record the consent of a person, whom a terminal asks; return whether there is one. Agents give none."""
-    from coord.host.caller import shows_agent
     from coord.host.consent import confirm
 
-    if shows_agent(os.environ):
-        raise Refused(
-            f"an agent cannot confirm {found.file}", hint="ask the person you work for to run: coord trust"
-        )
+    _refuse_agent(f"confirm {found.file}")
     if found.problem or not found.consent:
         confirm(found)
     if not yes and not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
@@ -64,6 +61,13 @@ def confirmed_by_person(found: "Configuration", *, yes: bool) -> bool:
             return False
     confirm(found)
     return True
+
+
+def _refuse_agent(action: str) -> None:
+    from coord.host.caller import shows_agent
+
+    if shows_agent(os.environ):
+        raise Refused(f"an agent cannot {action}", hint="ask the person you work for to run: coord trust")
 
 
 def _shown(found: "Configuration") -> list[str]:

@@ -44,6 +44,11 @@ def test_an_agent_cannot_confirm(
     for name in sign:
         monkeypatch.delenv(name)
     assert main_as_person("trust").code == 1, "still not confirmed"
+    assert main_as_person("trust", "--yes").code == 0
+    for name, value in sign.items():
+        monkeypatch.setenv(name, value)
+    assert main_as_person("trust", "--revoke").code == 1
+    assert main_as_person("trust").answer["confirmed"] is True
 
 
 def test_init_asks_at_a_terminal(repository: Path) -> None:
