@@ -40,7 +40,7 @@ def test_a_postgres_server_is_looked_at(shape: str, postgres_server: PostgresSer
     url = postgres_server.fresh_url(SHAPES[shape])
     with closing(open_store(url)) as database:
         checks = named(database.checks())
-    assert checks.keys() == {"version", "durability", "connections", "server clock"}
+    assert checks.keys() == {"version", "access", "durability", "connections", "server clock"}
     assert checks["version"].text.startswith("Postgres 1")
     assert checks["durability"].text == "fsync is on, synchronous_commit is on, full_page_writes is on"
     with closing(open_store(f"{url}?options=-csynchronous_commit%3Doff")) as database:

@@ -6,12 +6,13 @@ APART_MS = 1_000
 
 
 class Check(NamedTuple):
-    """The result of one check; `hint` names the next step if it failed."""
+    """The result of one check; `hint` names the next step if it failed, `stops` that nothing works then."""
 
     name: str
     well: bool
     text: str
     hint: str = ""
+    stops: bool = False
 
 
 NTP = "set both with NTP; coord uses the clock of the server"

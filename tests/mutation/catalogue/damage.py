@@ -8,7 +8,65 @@ MARKS = "tests/unit/host/test_high_water.py"
 REPAIR = "tests/unit/sdk/admin/test_repair.py"
 VANISHED = f"{SQLITE}::test_a_vanished_record_is_noticed_when_the_log_is_opened"
 
+DISK = "tests/contract/test_full_disk.py"
+
 MUTANTS = [
+    Mutant(
+        "doctor writes nothing on a full disk",
+        "coord.stores.local.filesystem:disk_check",
+        "probe.write(os.urandom(PROBE_BYTES))",
+        "pass",
+        (DISK, "-k", "files and full"),
+    ),
+    Mutant(
+        "doctor asks a read-only disk only for its free space",
+        "coord.stores.local.filesystem:disk_check",
+        "with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:",
+        "with tempfile.TemporaryFile(buffering=0) as probe:",
+        (DISK, "-k", "files and read"),
+    ),
+    Mutant(
+        "a disk that is nearly full is well",
+        "coord.stores.local.filesystem:disk_check",
+        "free < NEARLY_FULL_BYTES",
+        "False",
+        (f"{DISK}::test_a_disk_that_is_nearly_full_is_a_warning",),
+    ),
+    Mutant(
+        "a disk without inodes is well",
+        "coord.stores.local.filesystem:disk_check",
+        "disk.f_files and disk.f_favail < NEARLY_FULL_FILES",
+        "False",
+        (f"{DISK}::test_a_disk_may_run_out_of_files",),
+    ),
+    Mutant(
+        "SQLite: doctor does not try the disk",
+        "coord.stores.sqlite.health:check_sqlite",
+        "disk_check(os.path.dirname(path)),",
+        "",
+        (DISK, "-k", "sqlite and read"),
+    ),
+    Mutant(
+        "a store that cannot be written is only a warning",
+        "coord.sdk.reports.doctor:_Examination.look_at_backend",
+        "BAD if stops else WARN",
+        "WARN",
+        (DISK, "-k", "files and read"),
+    ),
+    Mutant(
+        "Postgres: doctor calls a read-only server well",
+        "coord.stores.postgres.health:_access",
+        "if read_only:",
+        "if False:",
+        (f"{DISK}::test_a_postgres_server_that_only_reads_is_bad",),
+    ),
+    Mutant(
+        "Redis: doctor tries no write",
+        "coord.stores.redis.health:_access",
+        """wire.ask("ZADD", f"{keys_of(address.prefix, '')[0]}-probe", "XX", 0, "probe")""",
+        "pass",
+        (f"{DISK}::test_a_redis_server_without_memory_is_bad",),
+    ),
     Mutant(
         "a record is taken without its checksum",
         "coord.stores.checksums:Checksums.checked",

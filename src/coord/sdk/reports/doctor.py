@@ -170,9 +170,9 @@ class _Examination:
         return database
 
     def look_at_backend(self, database: Database[Any]) -> None:
-        """Run the checks of the backend: its version, what it may lose, its clock."""
-        for name, well, text, hint in database.checks():
-            self.note(name, OK if well else WARN, text, hint)
+        """Run the checks of the backend: whether it can be written, what it may lose, its clock."""
+        for name, well, text, hint, stops in database.checks():
+            self.note(name, OK if well else BAD if stops else WARN, text, hint)
 
     def look_inside(self, log: Store, engine: Engine, flags: Flags, *, accept_clock: bool) -> None:
         """Check the content of the store; a failed check does not stop the others."""

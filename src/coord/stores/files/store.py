@@ -314,10 +314,11 @@ class FilesDatabase(Database[FilesStore]):
         return fair_lock(f"{self.root.path}/fair.lock")
 
     def checks(self) -> list[Check]:
-        from coord.stores.local.filesystem import location_check
+        from coord.stores.local.filesystem import disk_check, location_check
 
         return [
             Check("durability", well=True, text="each commit is synced before it returns"),
+            disk_check(self.root.path),
             location_check(self.root.path),
         ]
 

@@ -1,6 +1,11 @@
-"""The kind of file system of a store: over a network, locks and syncs do not always keep their promise."""
+"""The disk of a store: whether it can be written, and whether it is in this machine.
 
+Over a network, locks and syncs do not always keep their promise.
+"""
+
+import errno
 import os
+import tempfile
 
 from coord.stores.health import Check
 
@@ -24,6 +29,33 @@ READ_ONLY_HINT = (
     "in a sandbox: a person runs coord init outside of it, which lets Codex write this folder; "
     "elsewhere: check who owns the folder"
 )
+
+PROBE_BYTES = 64 * 1024
+NEARLY_FULL_BYTES = 64 * 1024 * 1024
+NEARLY_FULL_FILES = 1_000
+FREE_HINT = "free some space: on a full disk nothing can be locked or released"
+
+
+def disk_check(folder: str) -> Check:
+    """Check that the folder of a store can be written: by a file beside the store, which has no name.
+
+    Permissions are not enough: root has them on a read-only disk, and everybody on a full one.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
+            probe.write(os.urandom(PROBE_BYTES))
+            os.fsync(probe.fileno())
+        disk = os.statvfs(folder)
+    except OSError as error:
+        hint = FREE_HINT if error.errno in (errno.ENOSPC, errno.EDQUOT) else READ_ONLY_HINT
+        return Check("disk", False, f"{folder} cannot be written: {error.strerror}", hint, stops=True)
+    free = disk.f_bavail * disk.f_frsize
+    text = f"{folder} can be written; {free // 1024**2} MiB are free"
+    if free < NEARLY_FULL_BYTES:
+        return Check("disk", False, text, FREE_HINT)
+    if disk.f_files and disk.f_favail < NEARLY_FULL_FILES:
+        return Check("disk", False, f"{text}, for {disk.f_favail} files", FREE_HINT)
+    return Check("disk", True, text)
 
 
 def location_check(path: str, mounts: str = MOUNTS) -> Check:

@@ -1,25 +1,40 @@
-"""The checks of `coord doctor` on a Redis server: version, durability, memory, clock, lost commits."""
+"""The checks of `coord doctor` of Redis: version, access, durability, memory, clock, lost commits."""
 
 from datetime import UTC, datetime
 
+from redis import exceptions
+
 from coord.stores.health import Check, clock_check
 from coord.stores.local.clock import host_now_ms
-from coord.stores.redis.connection import Address, ServerInfo, Wire
+from coord.stores.redis.connection import Address, ServerInfo, Wire, translated
 from coord.stores.redis.scripts import keys_of
 
 NAMED = 5
 """The number of tenants that are named with their last entry before an epoch."""
+
+MISCONFIGURED = "look at the log of the server: its disk may be full"
 
 
 def checks_of(address: Address, wire: Wire, server_info: ServerInfo, metadata: dict[str, str]) -> list[Check]:
     """Check the server of a connection."""
     return [
         Check("version", True, f"Redis {server_info.version}"),
+        _access(address, wire),
         _durability(server_info),
         _memory(server_info),
         _clock(wire),
         _epoch(address, wire, metadata),
     ]
+
+
+def _access(address: Address, wire: Wire) -> Check:
+    """Check that the server takes a write, by one that changes nothing: its key does not exist."""
+    try:
+        wire.ask("ZADD", f"{keys_of(address.prefix, '')[0]}-probe", "XX", 0, "probe")
+    except exceptions.ResponseError as error:
+        refused = translated(error)
+        return Check("access", False, refused.message, refused.hint or MISCONFIGURED, stops=True)
+    return Check("access", True, "the server takes commits")
 
 
 def _durability(server_info: ServerInfo) -> Check:

@@ -1,17 +1,18 @@
 """The checks of `coord doctor` on a SQLite file."""
 
+import os
 import sqlite3
 from typing import Any
 
 from coord.stores.health import Check
-from coord.stores.local.filesystem import location_check
+from coord.stores.local.filesystem import disk_check, location_check
 
 SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
 FULL = 2
 
 
 def check_sqlite(database: Any, path: str) -> list[Check]:
-    """Check version, durability and location."""
+    """Check version, durability, disk and location."""
     values = {}
     with database.using() as cursor:
         for name in ("journal_mode", "synchronous"):
@@ -27,5 +28,6 @@ def check_sqlite(database: Any, path: str) -> list[Check]:
             f"journal_mode is {mode}, synchronous is {SYNCHRONOUS.get(level, level)}",
             "" if well else "put the file on a local disk; it should be wal and full",
         ),
+        disk_check(os.path.dirname(path)),
         location_check(path),
     ]

@@ -16,7 +16,7 @@ from tests.support.cli import Coord, Said
 from tests.support.servers.postgres import PostgresServer
 
 CHECKS = ["repository", "pin", "store", "format"]
-OF_STORE = ["version", "durability", "location"]
+OF_STORE = ["version", "durability", "disk", "location"]
 INSIDE = ["clock", "log", "records", "session", "peers", "locks", "queue", "tasks"]
 
 
@@ -38,7 +38,7 @@ def test_all_is_well(coord: Coord) -> None:
     """Every check in order, each with its state; exit 0."""
     coord("ann lock a.py")
     said = coord("ann doctor")
-    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 15 checks passed")
+    assert (said.code, said.answer["ok"], said.line) == (0, True, "All 16 checks passed")
     assert [each["check"] for each in said.answer["checks"]] == [*CHECKS, *OF_STORE, *INSIDE]
     assert found(said, "durability") == ("ok", "journal_mode is wal, synchronous is full", "")
     assert "s-ann, as --session says, is live" in found(said, "session")[1]
