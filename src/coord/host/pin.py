@@ -99,7 +99,7 @@ def _read(folder: str) -> bytes:
             os.close(file)
             raise Unsupported(
                 f"every user of this machine can write to {folder}, and so change the locks in it",
-                hint=f"take that right away: chmod go-w {folder}",
+                hint=f"remove that permission: chmod go-w {folder}",
             )
     finally:
         os.close(opened)

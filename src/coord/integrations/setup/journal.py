@@ -12,7 +12,7 @@ from hashlib import sha256
 
 import msgspec
 
-from coord.core.errors import Corrupt, Unsupported
+from coord.core.errors import Corrupt, Unavailable, Unsupported
 from coord.integrations.setup.files import Content, read_file, write_file
 from coord.stores.local.folders import make_private_folder
 
@@ -86,8 +86,13 @@ def write_journal(folder: str, journal: Journal) -> None:
 @contextmanager
 def setup_lock(folder: str) -> Iterator[None]:
     """Exclude other setups of the same folder inside the block."""
-    make_private_folder(folder)
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        make_private_folder(folder)
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unavailable(
+            f"{folder} cannot be opened: {error.strerror}", hint="check who owns the repository"
+        ) from error
     try:
         fcntl.flock(opened, fcntl.LOCK_EX)
         yield

@@ -234,7 +234,7 @@ class _Examination:
         try:
             session = engine.call(GetSession(caller))
         except NotFound:
-            self.note("session", WARN, f"{caller.session}, {found}: not registered yet", "coord register")
+            self.note("session", OK, f"{caller.session}, {found}: its first change will register it")
             return
         who = f"{session.session_id}, {found}, is {session.liveness}"
         if session.liveness in (Liveness.DEAD, Liveness.ENDED):

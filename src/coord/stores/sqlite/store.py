@@ -383,7 +383,10 @@ class SqliteDatabase(Database[SqliteStore]):
         except CoordError:
             raise  # Unavailable is an OSError too
         except OSError as error:
-            raise Unavailable(f"{path} cannot be opened: {error.strerror}") from error
+            raise Unavailable(
+                f"{path} cannot be opened: {error.strerror}",
+                hint="check who owns the folder, and whether the disk is full or read-only",
+            ) from error
 
     def _prepare(self) -> dict[str, str]:
         """Set up the connection, create the tables in a new file, and return the metadata."""

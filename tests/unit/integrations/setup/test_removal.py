@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.core.errors import Refused
+from coord.core.errors import Refused, Unavailable
 from coord.host.repository import find_repository
 from coord.integrations.setup.removal import plan_removal
 from tests.support.git_folders import git
@@ -52,3 +52,10 @@ def test_hooks_that_a_team_committed_stay(shop: Path) -> None:
     take_out(shop)
     assert git(shop, "status", "--porcelain") == ""
     assert not (shop / ".git/hooks/pre-commit").exists()
+
+
+def test_a_folder_that_cannot_be_opened_is_named(shop: Path) -> None:
+    """A file in its place, as in a repository that only another user can write."""
+    write(shop / ".git/coord", "no folder\n")
+    with pytest.raises(Unavailable, match=r"\.git/coord cannot be opened"):
+        take_out(shop)

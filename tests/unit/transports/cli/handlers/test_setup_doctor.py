@@ -127,7 +127,7 @@ def test_what_the_dead_left_behind(coord: Coord) -> None:
     assert (state, hint) == ("warn", "coord dereg s-bob")
     assert "s-bob (dead)" in message
     assert found(said, "locks")[::2] == ("warn", "coord steal name:main-push --dead-owner")
-    assert found(said, "session")[::2] == ("warn", "coord register")
+    assert found(said, "session")[::2] == ("ok", "")
     assert coord("ann steal name:main-push --dead-owner").code == 0
     bob = coord("bob doctor")
     assert (bob.code, found(bob, "session")[0], found(bob, "session")[2]) == (1, "bad", "coord register")
