@@ -9,6 +9,20 @@ AGAINST_BASH = "tests/unit/integrations/shell_commands/test_against_bash.py"
 
 MUTANTS = [
     Mutant(
+        "a successful command is blamed on peers",
+        "coord.integrations.hooks.same_work:peers_at_the_same",
+        "if not failed and not _FAILURE.search",
+        "if False and not _FAILURE.search",
+        ("tests/unit/integrations/hooks/test_same_work.py",),
+    ),
+    Mutant(
+        "a command that has ended still counts as running",
+        "coord.core.locks.tool_calls:end_tool_call",
+        'session.current_command if left else ""',
+        "session.current_command",
+        ("tests/unit/integrations/hooks/test_same_work.py::test_a_peer_that_is_done_is_not_named",),
+    ),
+    Mutant(
         "a hook lets a tool pass when the store was removed",
         "coord.integrations.hooks.targets:_in_use",
         "location.pinned or not event.installed_for or location.repository is None",

@@ -67,6 +67,7 @@ def begin_tool_call(tx: Transaction, command: BeginToolCall, now: int) -> LockRe
         session,
         calls=latest,
         current_file=files[0] if files else session.current_file,
+        current_command=command.reason,
         state="idle" if session.state in OUTDATED_BY_CALLS else session.state,
     )
     session = put_session(tx, session)
@@ -146,7 +147,8 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
     left = _under_way(session, now) if command.call else {}
     left.pop(command.call, None)
     if left != session.calls:
-        session = put_session(tx, msgspec.structs.replace(session, calls=left))
+        running = session.current_command if left else ""
+        session = put_session(tx, msgspec.structs.replace(session, calls=left, current_command=running))
     _keep(tx, session, now)
     held = [
         lock_info(lock, now)

@@ -51,6 +51,7 @@ class SessionInfo(Reply, frozen=True):
     waits: list[SessionWait] = []
     repository: str = ""
     end_note: str = ""
+    current_command: str = ""
 
 
 class SessionIdentity(Reply, frozen=True):

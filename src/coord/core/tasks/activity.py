@@ -208,6 +208,7 @@ def _session_info(
         waits.get(session.session_id, []),
         session.repository,
         session.end_note,
+        session.current_command,
     )
 
 

@@ -9,6 +9,10 @@ CALL_S = 600.0
 """The time limit of a call if its tool names none."""
 
 
+CONTENDED_PROGRAMS = ("git", "gh", "cargo")
+"""Programs that often fail because a peer is in the middle of the same."""
+
+
 class Kind(StrEnum):
     """The kind of an event."""
 

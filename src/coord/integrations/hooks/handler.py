@@ -25,7 +25,7 @@ from coord.host.store_location import StoreLocation
 from coord.host.tool_process import ToolProcess
 from coord.integrations.hooks import messages, protected_files
 from coord.integrations.hooks.config import Settings, read_settings
-from coord.integrations.hooks.events import ALLOW, Answer, Event, Kind
+from coord.integrations.hooks.events import ALLOW, CONTENDED_PROGRAMS, Answer, Event, Kind
 from coord.integrations.hooks.identity import caller_of, tenant_of
 from coord.integrations.hooks.protected_files import check_edit, check_settings
 from coord.integrations.hooks.targets import Target, home_location, targets_of, worktree_of
@@ -255,6 +255,7 @@ class HookHandler:
             else:
                 ended = connection.call(end)
             self._release_done(connection, ended, look=self.event.writes_anything or self.event.failed)
+        said.append(self._same_work(first))
         text, ids = messages.inbox(unread)
         self._reply(Answer(note="\n".join(each for each in (*said, text) if each)))
         if ids and first is not None:
@@ -262,6 +263,15 @@ class HookHandler:
                 first.call(AckMessages(first.caller, tuple(ids)))
         if self.event.command is not None:
             self._restore_templates(home)
+
+    def _same_work(self, connection: Connection | None) -> str:
+        """Return which peers do what failed here; "" if nothing failed, or nobody does it."""
+        line = self.event.command or ""
+        if connection is None or self._line is None or not any(each in line for each in CONTENDED_PROGRAMS):
+            return ""
+        from coord.integrations.hooks.same_work import peers_at_the_same
+
+        return peers_at_the_same(connection, self._line, self._payload, failed=self.event.failed)
 
     def _release_done(self, connection: Connection, ended: EndToolCallReply, *, look: bool) -> list[LockInfo]:
         """Release hook locks that are no longer needed; return the locks that remain."""

@@ -112,6 +112,21 @@ def peers_notice(peers: Sequence[SessionInfo], own: str) -> str:
     )
 
 
+def same_work_notice(peers: Sequence[SessionInfo]) -> str:
+    """Return which peers run the same program now; "" if none does (SES-23)."""
+    if not peers:
+        return ""
+    shown = "; ".join(
+        f"{quote_name(peer.agent or 'session')} {quote_name(peer.session_id)} runs "
+        f"{quote(peer.current_command)}"
+        for peer in peers[:NAMED_MAX]
+    )
+    return (
+        f"coord: this command failed while {shown}. That may be the cause. "
+        f"Next: `{coord()} peers` shows when it is done; then try again."
+    )
+
+
 def status_summary(
     own: str, held: Sequence[LockInfo], peers: Sequence[SessionInfo], others: Sequence[LockInfo]
 ) -> str:
