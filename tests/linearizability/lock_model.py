@@ -12,11 +12,12 @@ COVERS = {
     "src/a.py": {"src/a.py"},
     "src/*": {"src/a.py", "src/b.py"},
     "lib/a.py": {"lib/a.py"},
+    r"\{src,lib\}/a.py": {"{src,lib}/a.py"},
 }
 PARTS = {
     "src/a.py": ("src/a.py",),
     "src/*": ("src/*",),
-    "{src,lib}/a.py": ("lib/a.py", "src/a.py"),
+    "{src,lib}/a.py": ("lib/a.py", "src/a.py", r"\{src,lib\}/a.py"),
 }
 """What can be asked for, and the locks that this means."""
 
@@ -98,10 +99,16 @@ def _acquire(state: State, op: Op) -> State | None:
     return State(frozenset(holds), max(state.newest, new) if fresh else state.newest)
 
 
+def _meant(state: State, op: Op) -> Sequence[str]:
+    """Return the parts that an operation on own locks means: those that the session has, or else all."""
+    parts = PARTS[op.resource]
+    return [part for part in parts if _own(state, op.session, part) is not None] or parts
+
+
 def _release_or_renew(state: State, op: Op) -> State | None:
     answer: Any = ["done"]
     found = set()
-    for part in PARTS[op.resource]:
+    for part in _meant(state, op):
         own = _own(state, op.session, part)
         if own is None:
             held = any(hold.resource == part for hold in state.holds)
@@ -121,7 +128,7 @@ def _release_or_renew(state: State, op: Op) -> State | None:
 
 def _check(state: State, op: Op) -> list[Any]:
     others = _others(state, op)
-    own = [_own(state, op.session, part) for part in PARTS[op.resource]]
+    own = [_own(state, op.session, part) for part in _meant(state, op)]
     proven = all(hold is not None and hold.fence == op.fence for hold in own) if op.fence else True
     return [not others and proven, sorted([hold.resource, hold.session] for hold in others)]
 

@@ -18,7 +18,7 @@ _WHERE = {
     "file:docs/x.md": r"docs/x\.md(/.*)?",
     "file:docs/y.md": r"docs/y\.md(/.*)?",
     "file:docs/?.md": r"docs/[^/]\.md",
-    "file:docs/[a-x].md": r"docs/[a-x]\.md",
+    "file:docs/[a-x].md": r"docs/[a-x]\.md|docs/\[a-x]\.md(/.*)?",
     "name:main-push": "name main-push",
     "name:Main-Push": "name main-push",
     "name:deploy": "name deploy",
@@ -30,6 +30,7 @@ _WHERE = {
 _NAMES = (
     *("src", "src/a.py", "src/a.py/z.py", "src/b.py", "src/b.py/z.py", "src/lib", "src/lib/c.py"),
     *("src/lib/c.txt", "src/lib/c.txt/z.py", "docs/x.md", "docs/x.md/z.py", "docs/y.md", "docs/y.md/z.py"),
+    *("docs/[a-x].md", "docs/[a-x].md/z.py", "docs/{x,y}.md", "docs/{x,y}.md/z.py"),
     *(f"name ring-{n}" for n in range(8)),
     *("name main-push", "name deploy", "project shop", "project shop:checkout"),
 )
@@ -40,7 +41,8 @@ RING = tuple(f"name:ring-{n}" for n in range(8))
 """Resources that have nothing in common, for scenes."""
 _WHERE |= {resource: f"name {resource[5:]}" for resource in RING}
 BRACES = "file:docs/{x,y}.md"
-"""Asks for two resources at once."""
+"""Asks for two resources at once, and for the file that is spelled so."""
+_WHERE[r"file:docs/\{x,y\}.md"] = r"docs/\{x,y\}\.md(/.*)?"
 FILES = ("file:src/a.py", "file:src/b.py", "file:src/lib/c.txt", "file:docs/x.md")
 """Said to be single files by whoever asks for nothing else; together with others they are paths."""
 

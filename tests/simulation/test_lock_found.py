@@ -186,7 +186,7 @@ def test_a_broadcast_that_nobody_read_in_time_comes_back(office: Office) -> None
     """Nothing vanishes silently: the sender of a broadcast learns who has not read it."""
     _broadcast(office, ttl_ms=1_000)
     office.pass_time(2_000)
-    assert office.subjects("ann") == ["[System] lunch: nobody read it in time"]
+    assert office.subjects("ann") == ['[System] "lunch": nobody read it in time']
     assert [event["session"] for event in office.events("message.undelivered")] == ["bob"]
     assert office.subjects("bob") == []
 

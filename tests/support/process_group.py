@@ -10,7 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coord.stores.open import install, open_store
+from coord.sdk.client.open import initialise
+from coord.stores.open import open_store
 from tests.linearizability.actor import StepClock
 from tests.support.fork_server import end, start
 from tests.support.git_folders import git
@@ -166,12 +167,12 @@ class ProcessGroup:
     """A store, a repository, and the processes that use both."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        install(url)
         self.url = url
         self.folder = folder
         self.repository = folder / "repository"
         self.repository.mkdir()
         git(self.repository, "init", "-q")
+        initialise(str(self.repository), {}, url=url)
         self.log = LogReader(url)
         self.clock = StepClock(folder / "clock")
         self.on_a_server = not url.startswith(("file:", "sqlite:"))

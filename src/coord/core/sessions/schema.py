@@ -62,7 +62,8 @@ class Session(Stored, frozen=True, tag=1):
     `parent_process` is the process of another session below which it was first seen: commands may come
     from there, but it does not prove that this session is alive. `calls` maps tool calls under way to their
     deadlines, `current_file` is the file of the newest one and `current_command` its command line;
-    `reminded` is the lock of which the session was reminded last. `state` is what the session reported at `reported_ms`; `state.py` derives what it does.
+    `reminded` is the lock of which the session was reminded last. `state` is what the session reported at
+    `reported_ms`; `state.py` derives what it does.
     `terminated_by` is the session that ended it, and `end_note` says why; while `ended_ms` is 0, the sweep
     has yet to carry that out. `repository` is the folder of its repository. A `person` is no agent.
     A `terminal` is the session of whoever uses a terminal; the agents below it are sessions besides it.
