@@ -32,12 +32,16 @@ from coord.stores.log.snapshot import ENTRY_WEIGHT, SNAPSHOT_AFTER_BYTES, Snapsh
 from coord.stores.mysql.connection import Address
 from coord.stores.postgres.log_entry import NOTHING
 from coord.stores.redis.scripts import keys_of
+from coord.stores.sqlite.rows import make_log_row
+from coord.stores.sqlite.statements import ADD_ENTRY
 from tests.support.servers.postgres import for_psycopg
 
 TASK = "A-001-long-history"
 HISTORY_MS = 200.0
 ASKED = 10
 BATCH = 1000
+PAST = b"past"
+"""The id of every entry that is added: nobody looks for one of them."""
 
 
 def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
@@ -101,26 +105,42 @@ def _lengthen_memory(place: Workplace, sample: Commit, count: int) -> None:
 
 
 def _lengthen_sqlite(url: str, sample: Commit, count: int) -> None:
-    connection = sqlite3.connect(urlsplit(url).path, isolation_level=None)
-    log, head = connection.execute("SELECT id, head FROM log WHERE tenant = ?", (TENANT,)).fetchone()
+    with closing(coord.open_store(url)) as database:
+        store: Any = database.log(TENANT)
+        row = store._row
+        grown = make_log_row(store._checksums, row.head + count, row.at, row.floor, row.totals)
     events = msgspec.msgpack.encode(sample.events[:1])
+    digest = store._checksums.entry_digest(sample.at, PAST, events)
+    connection = sqlite3.connect(urlsplit(url).path, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(
-        "INSERT INTO entry VALUES (?, ?, ?, ?, ?)",
-        ((log, head + n, sample.at, n.to_bytes(12, "big"), events) for n in range(1, count + 1)),
+        ADD_ENTRY,
+        (
+            (store._log, offset, digest + offset, sample.at, PAST, events)
+            for offset in range(row.head + 1, grown.head + 1)
+        ),
     )
-    connection.execute("UPDATE log SET head = head + ? WHERE id = ?", (count, log))
+    connection.execute("UPDATE log SET head = ?, sums = ? WHERE id = ?", (grown.head, grown.sums, store._log))
     connection.execute("COMMIT")
     connection.close()
+
+
+def _digest(url: str, at: int, events: bytes) -> int:
+    """Return the digest of the entries of the past, which all say the same."""
+    with closing(coord.open_store(url)) as database:
+        store: Any = database.log(TENANT)
+        checksums = getattr(store, "_checksums", None) or store._log.checksums
+        digest: int = checksums.entry_digest(at, PAST, events)
+        return digest
 
 
 def _lengthen_postgres(url: str, sample: Commit, count: int) -> None:
     events = msgspec.msgpack.encode(sample.events[:1])
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            "INSERT INTO coord.entry SELECT l.id, l.head + n, %s, int8send(n), %s "
+            "INSERT INTO coord.entry SELECT l.id, l.head + n, %s + l.head + n, %s, %s, %s "
             "FROM coord.log l, generate_series(1, %s) n WHERE l.tenant = %s",
-            (sample.at, events, count, TENANT),
+            (_digest(url, sample.at, events), sample.at, PAST, events, count, TENANT),
         )
         connection.execute("UPDATE coord.log SET head = head + %s WHERE tenant = %s", (count, TENANT))
         connection.execute("CHECKPOINT")
@@ -131,9 +151,9 @@ def _lengthen_postgres_log(url: str, sample: Commit, count: int) -> None:
     events = msgspec.msgpack.encode(sample.events[:1])
     with psycopg.connect(for_psycopg(url), autocommit=True) as connection:
         connection.execute(
-            "INSERT INTO coord.entry SELECT l.id, l.head + n, %s, int8send(n), %s, %s "
+            "INSERT INTO coord.entry SELECT l.id, l.head + n, %s + l.head + n, %s, %s, %s, %s "
             "FROM coord.log l, generate_series(1, %s) n WHERE l.tenant = %s",
-            (sample.at, events, NOTHING, count, TENANT),
+            (_digest(url, sample.at, events), sample.at, PAST, events, NOTHING, count, TENANT),
         )
         connection.execute("UPDATE coord.log SET head = head + %s WHERE tenant = %s", (count, TENANT))
         connection.execute("CHECKPOINT")

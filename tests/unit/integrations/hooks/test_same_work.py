@@ -18,7 +18,7 @@ class Agents(HookHarness):
     def run(self, session: str, line: str, event: str, tool: str = "claude", **more: Any) -> str:
         names = {"before": ("PreToolUse", "BeforeTool"), "after": ("PostToolUse", "AfterTool")}
         name = names.get(event, (event, event))[tool == "gemini"]
-        payload = {"session_id": session, "cwd": str(self.root), "hook_event_name": name}
+        payload: dict[str, Any] = {"session_id": session, "cwd": str(self.root), "hook_event_name": name}
         payload |= {"tool_name": SHELLS[tool], "tool_input": {"command": line}, "tool_use_id": "c", **more}
         return self.answer(FORMS[tool].parse(payload), payload).note
 
@@ -30,7 +30,7 @@ def agents(tmp_path: Path) -> Agents:
     return made
 
 
-FAILED = {
+FAILED: dict[str, tuple[str, dict[str, Any]]] = {
     "claude": ("PostToolUseFailure", {"error": "exit code 128"}),
     "codex": ("after", {"tool_response": "fatal: Unable to create '.git/index.lock': File exists.\n"}),
     "gemini": ("after", {"tool_response": {"llmContent": "Output: x\nExit Code: 1"}}),
