@@ -95,6 +95,15 @@ MUTANTS = [
         ),
     ),
     Mutant(
+        "an edit in an unknown form is not checked",
+        "coord.integrations.hooks.events:with_files",
+        ", opaque=True",
+        "",
+        (
+            "tests/unit/integrations/hooks/tools/test_formats.py::test_an_edit_in_an_unknown_form_is_checked_by_its_effects",
+        ),
+    ),
+    Mutant(
         "the settings of a tool show the hook known writers only",
         "coord.integrations.setup.tools:CLAUDE",
         "writers=f\"^(?!({'|'.join(READERS['claude'])})$)\"",

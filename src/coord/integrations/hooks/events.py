@@ -157,6 +157,15 @@ def base_event(
     )
 
 
+def with_files(event: Event, files: tuple[str, ...]) -> Event:
+    """Return the event of an edit; if it names no file in the known way, its effects are checked."""
+    if files:
+        return event._replace(writes=files)
+    from coord.integrations.hooks.named_files import named_files
+
+    return event._replace(writes=named_files(event.tool_name, event.given), opaque=True)
+
+
 def _texts(value: Any) -> Iterator[str]:
     """Yield all texts in the input of a tool."""
     left = [value]

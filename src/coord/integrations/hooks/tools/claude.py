@@ -12,6 +12,7 @@ from coord.integrations.hooks.events import (
     fields_in,
     number_in,
     text_in,
+    with_files,
 )
 
 KINDS = {
@@ -42,9 +43,10 @@ output_of = claude_output
 def parse(payload: Mapping[str, Any]) -> Event:
     """Return the event in a payload of Claude Code."""
     event, given = base_event("claude", KINDS, payload, KNOWN), fields_in(payload, "tool_input")
-    path = text_in(given, EDITORS[event.tool_name]) if event.tool_name in EDITORS else ""
+    if event.tool_name in EDITORS:
+        path = text_in(given, EDITORS[event.tool_name])
+        event = with_files(event, (path,) if path else ())
     return event._replace(
-        writes=(path,) if path else event.writes,
         command=text_in(given, "command") if event.tool_name in SHELLS else None,
         timeout_s=number_in(given, "timeout") / 1000 or CALL_S,
         failed=event.name == "PostToolUseFailure",

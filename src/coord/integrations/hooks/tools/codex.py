@@ -12,6 +12,7 @@ from coord.integrations.hooks.events import (
     fields_in,
     number_in,
     text_in,
+    with_files,
 )
 from coord.integrations.hooks.tools.codex_patch import patched_files
 
@@ -35,8 +36,11 @@ def parse(payload: Mapping[str, Any]) -> Event:
     """Return the event in a payload of Codex; a patch is the tool's input or part of a command line."""
     event, given = base_event("codex", KINDS, payload, (SHELL, PATCH)), fields_in(payload, "tool_input")
     line = text_in(given, "command")
+    if event.tool_name == PATCH:
+        event = with_files(event, patched_files(line or event.text))
+    elif event.tool_name == SHELL:
+        event = event._replace(writes=patched_files(line))
     return event._replace(
-        writes=patched_files(line) if event.tool_name in (SHELL, PATCH) else event.writes,
         command=line if event.tool_name == SHELL else None,
         timeout_s=number_in(given, "timeout_ms") / 1000 or number_in(given, "timeout") / 1000 or CALL_S,
     )

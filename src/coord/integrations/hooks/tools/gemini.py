@@ -13,6 +13,7 @@ from coord.integrations.hooks.events import (
     base_event,
     fields_in,
     text_in,
+    with_files,
 )
 
 KINDS = {
@@ -34,7 +35,9 @@ def parse(payload: Mapping[str, Any]) -> Event:
     Its calls have no ids, so the id is a digest of the input, which is the same before and after the call.
     """
     event, given = base_event("gemini", KINDS, payload, (*EDITORS, SHELL)), fields_in(payload, "tool_input")
-    path = text_in(given, "file_path") if event.tool_name in EDITORS else ""
+    if event.tool_name in EDITORS:
+        path = text_in(given, "file_path")
+        event = with_files(event, (path,) if path else ())
     folder = text_in(given, "dir_path") or text_in(given, "directory")
     inside = folder and event.tool_name == SHELL and not folder.startswith("/")
     digest = crc32(repr(sorted(given.items(), key=str)).encode("utf-8", "replace"))
@@ -43,7 +46,6 @@ def parse(payload: Mapping[str, Any]) -> Event:
         agent_type="",
         cwd=f"{event.cwd}/{folder}" if inside else event.cwd,
         call=f"{event.tool_name}-{digest:08x}" if event.tool_name else "",
-        writes=(path,) if path else event.writes,
         command=text_in(given, "command") if event.tool_name == SHELL else None,
         failed=bool(fields_in(payload, "tool_response").get("error")),
         background=given.get("is_background") is True,

@@ -75,6 +75,24 @@ def test_a_call_of_gemini_is_known_again_after_it() -> None:
     assert before.call == after.call != read("gemini", "BeforeTool-replace").call != ""
 
 
+def test_an_edit_in_an_unknown_form_is_checked_by_its_effects() -> None:
+    """A tool may rename its fields: then the file is found in another way, or the effects are looked at."""
+    patch = "*** Begin Patch\n*** Delete File: a.py\n*** End Patch"
+    forms: list[tuple[Any, str, Any, tuple[str, ...]]] = [
+        (claude, "Write", {"path": "a.py"}, ("a.py",)),
+        (claude, "Edit", {}, ()),
+        (gemini, "write_file", {"absolute_path": "/r/a.py"}, ("/r/a.py",)),
+        (gemini, "replace", {"file_path": ["a.py"]}, ("a.py",)),
+        (codex, "apply_patch", {"input": patch}, ("a.py",)),
+        (codex, "apply_patch", {"input": "another format"}, ()),
+    ]
+    for tool, name, given, writes in forms:
+        payload = {"hook_event_name": "PreToolUse", "tool_name": name, "tool_input": given}
+        event = tool.parse(payload)
+        assert (event.writes, event.changes_files) == (writes, True), (name, given)
+        assert event.opaque or writes
+
+
 def test_how_long_a_command_may_take() -> None:
     """The tool's own timeout counts; without one the usual."""
     told = recorded("claude")["PreToolUse-Bash"]
