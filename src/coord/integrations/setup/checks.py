@@ -92,7 +92,8 @@ def _check_missing(repository: Repository, environ: Mapping[str, str]) -> list[F
     used = [tool.title for tool in TOOLS if root is not None and tool.is_used_in(root)]
     if not used or read_journal(user_folder(environ)).edits:
         return []
-    return [Finding("hooks", WARN, f"{', '.join(used)} works without hooks here", "coord init")]
+    verb = "works" if len(used) == 1 else "work"
+    return [Finding("hooks", WARN, f"{', '.join(used)} {verb} without hooks here", "coord init")]
 
 
 def _check_newcomers(root: str, environ: Mapping[str, str], journal: Journal) -> list[Finding]:
