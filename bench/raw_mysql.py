@@ -14,7 +14,7 @@ from coord.stores.contract import Commit
 from coord.stores.mysql.connection import Address
 from coord.stores.mysql.statements import OR_UPDATE, PUT, quoted
 
-ENTRY = "INSERT INTO {entry} VALUES (%d, %d, %d, '%b', '%b')"
+ENTRY = "INSERT INTO {entry} VALUES (%d, %d, 0, %d, '%b', '%b')"
 HEAD = "; UPDATE {log} SET head = %d, at = %d WHERE id = %d; COMMIT"
 
 
@@ -43,11 +43,11 @@ class RawMysql:
         self._offset += 1
         log, offset = self._log, self._offset
         rows = [
-            b"(%d,'%b',%d,'%b','%b')"
+            b"(%d,'%b',%d,0,'%b','%b')"
             % (log, quoted(key), offset, put.value.replace(b"'", b"''"), quoted(put.index_key))
             for key, put in commit.puts.items()
         ]
-        rows += [b"(%d,'%b',%d,NULL,NULL)" % (log, quoted(key), offset) for key in commit.deletes]
+        rows += [b"(%d,'%b',%d,0,NULL,NULL)" % (log, quoted(key), offset) for key in commit.deletes]
         parts = [b"START TRANSACTION; "]
         if rows:
             parts += [self._named(PUT), b",".join(rows), OR_UPDATE]

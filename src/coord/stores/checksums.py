@@ -65,7 +65,8 @@ class Checksums:
 
     def __init__(self, store_id: str, tenant: str, where: str) -> None:
         """`where` names the store in errors."""
-        self._seed = crc32(f"{store_id}/{tenant}\0".encode())
+        self.seed_text = f"{store_id}/{tenant}\0".encode()
+        self._seed = crc32(self.seed_text)
         self.where = where
         self._known: dict[str, Known] = {}
 

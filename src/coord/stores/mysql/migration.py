@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import Refused
+from coord.stores.checksums import Checksums
 from coord.stores.contract import Entry, Record
 from coord.stores.migration import MIGRATED_ID, MIGRATED_URL
 from coord.stores.mysql.statements import Statements, quoted
@@ -19,13 +20,19 @@ HEADS = "SELECT tenant, head FROM {log} WHERE (head & 1099511627775) <> 0 ORDER 
 # The low 40 bits are 0 in a log without entries, whatever its epoch.
 SET_METADATA = "INSERT INTO {meta} VALUES ('%b', '%b') ON DUPLICATE KEY UPDATE value = VALUES(value)"
 DROP_METADATA = "DELETE FROM {meta} WHERE name = '%b'"
-ZERO = "UPDATE {log} SET head = 0, at = 0, floor = 0 WHERE id = %d"
+ZERO = """
+UPDATE {log} SET head = 0, at = 0, floor = 0, records = 0, indexed = 0, digest = 0, key_sum = 0 WHERE id = %d
+"""
 DROP_RECORDS = "DELETE FROM {record} WHERE log = %d"
 DROP_ENTRIES = "DELETE FROM {entry} WHERE log = %d"
-ADD = "INSERT INTO {record} (log, `key`, version, value, index_key) VALUES "
+ADD = "INSERT INTO {record} (log, `key`, version, checksum, value, index_key) VALUES "
 ADD_BYTES = 1024 * 1024
 BEGIN = "UPDATE {log} SET head = %d, at = %d, floor = %d WHERE id = %d AND head = 0; SELECT ROW_COUNT()"
-ENTRY = "INSERT INTO {entry} VALUES (%d, %d, %d, '%b', '%b')"
+ENTRY = "INSERT INTO {entry} VALUES (%d, %d, %d, %d, '%b', '%b')"
+COUNT = """
+UPDATE {log} l, ({found_totals}) t SET l.records = t.records, l.indexed = t.indexed, l.digest = t.digest,
+    l.key_sum = t.key_sum WHERE l.id = %d
+"""
 
 _events_encode = msgspec.msgpack.Encoder().encode
 
@@ -72,18 +79,25 @@ class MysqlMigrator:
     def add(self, tenant: str, records: Sequence[Record]) -> None:
         log = self._database.open_log(tenant)
         with self._transaction() as session:
-            for rows in _portions(log, records):
+            for rows in _portions(log, records, self._checksums(tenant)):
                 session.ask(self._sql.named(ADD) + b",".join(rows))
 
     def begin(self, tenant: str, entry: Entry) -> None:
         log = self._database.open_log(tenant)
-        events = _events_encode(entry.events).replace(b"'", b"''")
+        events = _events_encode(entry.events)
+        checksums = self._checksums(tenant)
+        checksum = checksums.entry_digest(entry.at, entry.id, events) + entry.offset
         with self._transaction() as session:
             begin = self._sql.named(BEGIN) % (entry.offset, entry.at, entry.offset, log)
             if session.ask(begin)[1] != ((1,),):
                 raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
             id_ = entry.id.replace(b"'", b"''")
-            session.ask(self._sql.named(ENTRY) % (log, entry.offset, entry.at, id_, events))
+            row = (log, entry.offset, checksum, entry.at, id_, events.replace(b"'", b"''"))
+            session.ask(self._sql.named(ENTRY) % row)
+            session.ask(self._sql.seeded(COUNT, checksums.seed_text) % (log, log))
+
+    def _checksums(self, tenant: str) -> Checksums:
+        return Checksums(self._database.store_id, tenant, self._database.address.redacted)
 
     def _set_metadata(self, session: Any, values: dict[str, str]) -> None:
         for name, value in values.items():
@@ -102,15 +116,16 @@ class MysqlMigrator:
             session.ask(b"COMMIT", commits=1)
 
 
-def _portions(log: int, records: Sequence[Record]) -> Iterator[list[bytes]]:
+def _portions(log: int, records: Sequence[Record], checksums: Checksums) -> Iterator[list[bytes]]:
     """Yield the rows of records in portions that fit into a packet."""
     rows: list[bytes] = []
     size = 0
     for record in records:
-        value = (record.value or b"").replace(b"'", b"''")
+        key, version, value, index_key = record.key, record.version, record.value or b"", record.index_key
+        checksum = checksums.digest(key, value, index_key) + version
+        value = value.replace(b"'", b"''")
         rows.append(
-            b"(%d,'%b',%d,'%b','%b')"
-            % (log, quoted(record.key), record.version, value, quoted(record.index_key))
+            b"(%d,'%b',%d,%d,'%b','%b')" % (log, quoted(key), version, checksum, value, quoted(index_key))
         )
         size += len(rows[-1])
         if size > ADD_BYTES:

@@ -11,12 +11,12 @@ import secrets
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-
 from coord.core.errors import Conflict, Corrupt, Trimmed, Unavailable, Unsupported
 from coord.core.ranges import Range
+from coord.stores.checksums import Changes, Checksums, Totals, check_totals, damaged
 from coord.stores.contract import (
     FORMAT,
+    NO_READ_POINT,
     Commit,
     Entry,
     Head,
@@ -43,7 +43,7 @@ from coord.stores.mysql.connection import (
     code_of,
     is_durable,
 )
-from coord.stores.mysql.statements import CHECK_ANSWER, quoted
+from coord.stores.mysql.statements import CHECK_ANSWER, TRIM_STATEMENTS, quoted
 from coord.stores.mysql.views import renew_views, view_grants
 from coord.stores.server.clock import ServerClock, uptime_ms
 from coord.stores.server.database import ServerDatabase
@@ -53,11 +53,11 @@ COMMIT_BYTES_MAX = 16 * 1024 * 1024
 PACKET_BYTES_MIN = 4 * 1024 * 1024
 TRIES = 3
 FORGET_AT_ONCE = 10_000
+VERIFY_ROWS = 5_000
+"""Up to this number of rows every opening checks that none has vanished; `coord doctor` does it always."""
 POLL_S_MIN = 0.005
 DURABLY = "set innodb_flush_log_at_trx_commit = 1, innodb_doublewrite = ON, and sync_binlog = 1"
 DURABILITY = ("innodb_flush_log_at_trx_commit", "innodb_doublewrite", "log_bin", "sync_binlog")
-
-_events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 def install(url: str) -> None:
@@ -123,10 +123,28 @@ class MysqlStore(RangeReader):
         self._database = database
         self._sql = database.address.sql
         self._log = database.open_log(tenant)
+        self._checksums = Checksums(
+            database.store_id, tenant, f"tenant {tenant} in {database.address.redacted}"
+        )
+        self._known_on = 0
         self._durable_to = 0
         self._unopposed = True
         self.seen = Head(0, 0)
-        self._read(self._sql.head % self._log)
+        _, _, ((_, counted, *_),) = self._read(self._sql.counted(self._log, VERIFY_ROWS + 1))
+        if counted <= VERIFY_ROWS:
+            self.verify()
+
+    def verify(self) -> None:
+        """Check that exactly the records that the log has counted are there, the index has them, and the
+        newest entry exists.
+        """
+        head, _, ((_, _, sums, *_),) = self._read(self._sql.totals(self._log, self._checksums.seed_text))
+        *totals, in_index, newest = map(int, sums.split())
+        where, kept, found = self._checksums.where, Totals(*totals[:4]), Totals(*totals[4:])
+        check_totals(where, kept, found)
+        check_totals(where, kept, found._replace(indexed=in_index))
+        if newest != head:
+            raise damaged(f"the log of {where} ends at {head}, but its newest entry is {newest}")
 
     @property
     def limits(self) -> Limits:
@@ -163,13 +181,17 @@ class MysqlStore(RangeReader):
             self._durable_to = max(self._durable_to, head)
 
     def load(self, keys: Iterable[str], ranges: Sequence[Range] = (), *, allow_stale: bool = False) -> Loaded:
-        wanted, session = list(keys), self._database.sessions
+        wanted, session, checksums = list(keys), self._database.sessions, self._checksums
+        if session != self._known_on:  # a server that failed may have reused versions
+            checksums.forget()
+            self._known_on = session
+        checksums.limit_memory()
         head, floor, rows = self._read(self._sql.load(self._log, wanted, ranges))
         parts: list[list[Record]] = [[], *([] for _ in ranges)]
-        for key, version, value, index_key, position in rows:
-            parts[position].append(Record(key.decode(), version, value, index_key.decode()))
+        for key, version, value, index_key, checksum, position in rows:
+            parts[position].append(checksums.checked(_text(key), version, checksum, value, _text(index_key)))
         found = {record.key: record for record in parts[0]}
-        records = {key: found.get(key) or Record(key, floor, None) for key in wanted}
+        records = {key: found.get(key) or checksums.absent(key, floor) for key in wanted}
         scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
         return Loaded(records, ReadPoint(head, floor, session), scanned)
 
@@ -179,17 +201,18 @@ class MysqlStore(RangeReader):
             head = self._read_versions(commit.expected_versions).offset
             self._make_durable(head)
             return head
-        known = commit.read_point
-        if max(commit.expected_versions.values(), default=0) > known.offset:  # some versions were read later
-            known = self._read_versions(commit.expected_versions)
+        known, changes = self._prepared(commit, commit.read_point)
         unopposed = self._unopposed
         while True:
-            packet, statements = self._sql.commit(self._log, known, commit, unopposed=unopposed)
+            packet, statements = self._sql.commit(
+                self._log, known, commit, changes, self._checksums, unopposed=unopposed
+            )
             asked = uptime_ms()
             try:
                 answers = self._database.ask(packet, commits=statements, on=known.connection)
             except Reconnected:  # nothing was sent, and the server may have lost what we read before
-                known = self._read_versions(commit.expected_versions)
+                self._checksums.forget()
+                known, changes = self._prepared(commit, NO_READ_POINT)
                 continue
             ((clock, offset, floor, sealed, changed),) = answers[CHECK_ANSWER]
             self._database.clock.observe(clock, asked)
@@ -202,15 +225,34 @@ class MysqlStore(RangeReader):
             if changed:
                 raise Conflict(bytes.fromhex(key.decode()).decode() for key in changed.split(b","))
             if floor != known.floor:  # it has risen, and with it the version of absent keys
-                known = self._read_versions(commit.expected_versions)
+                known, changes = self._prepared(commit, NO_READ_POINT)
             elif not unopposed:
                 raise Unavailable("MySQL: the server aborted a commit although every check passed")
             unopposed = self._unopposed = False
         self._unopposed = offset == known.offset + 1
+        self._checksums.committed(commit, offset, changes)
         self._see(Head(offset, commit.at))
         self._durable_to = max(self._durable_to, offset)
         self._database.notify_listener(self._log, offset)
         return int(offset)
+
+    def _prepared(self, commit: Commit, known: ReadPoint) -> tuple[ReadPoint, Changes]:
+        """Return a read point at which all expected versions were current, and what the commit changes."""
+        expected_versions = commit.expected_versions
+        changes = self._checksums.changes(commit)
+        if changes is not None:
+            if max(expected_versions.values(), default=0) > known.offset:  # some versions were read later
+                known = self._read_versions(expected_versions)
+            if known.connection == self._known_on or not changes.digests:
+                return known, changes
+        found = self.load(expected_versions)
+        changed = [key for key, record in found.items() if record.version != expected_versions[key]]
+        if changed:
+            raise Conflict(changed)
+        changes = self._checksums.changes(commit)
+        if changes is None:
+            raise damaged(f"{self._checksums.where} answers two questions about one record differently")
+        return found.read_point, changes
 
     def _read_versions(self, expected_versions: dict[str, int]) -> ReadPoint:
         """Return the newest read point if every expected version is current there, else raise Conflict."""
@@ -227,18 +269,16 @@ class MysqlStore(RangeReader):
         if after + 1 < floor:
             raise Trimmed(floor)
         self._make_durable(head)
-        try:
-            entries = [Entry(offset, at, id_, _events_decode(events)) for offset, at, id_, events, _ in rows]
-        except msgspec.MsgspecError as error:
-            raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
-        return sorted(entries, key=lambda entry: entry.offset)
+        page = sorted((offset, checksum, at, id_, events) for offset, at, id_, events, checksum, _ in rows)
+        return self._checksums.checked_page(page, after, limit, head, floor)
 
     def wait(self, after: int, timeout: float) -> bool:
         return self.seen.offset > after or self._database.wait(self._log, after, timeout)
 
     def trim(self, before: int) -> None:
         ask, sql, log = self._database.ask, self._sql, self._log
-        *_, ((floor,),), _ = ask(sql.trim % (before, log, log, log), commits=6)
+        packet = sql.trim(log, before, self._checksums.seed_text)
+        *_, ((floor,),), _ = ask(packet, commits=TRIM_STATEMENTS)
         # Entries below the floor are invisible; there may be millions, so they are deleted in portions.
         portion = forgotten = FORGET_AT_ONCE
         while forgotten == portion:
@@ -249,6 +289,11 @@ class MysqlStore(RangeReader):
 
     def close(self) -> None:
         """Do nothing: the database owns the connections."""
+
+
+def _text(column: bytes) -> str:
+    """Return a key; bytes that are not UTF-8 become text that no checksum fits."""
+    return column.decode(errors="surrogateescape")
 
 
 class MysqlDatabase(ServerDatabase[MysqlStore]):

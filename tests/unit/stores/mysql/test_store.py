@@ -83,7 +83,9 @@ def test_what_was_loaded_before_a_crash_is_looked_at_again(
     write(other, {"k": b"lost"})
     assert versions(store, "k") == {"k": 2}
     rows(sql, "UPDATE coord_log SET head = 1")
-    rows(sql, "UPDATE coord_record SET version = 1, value = 'kept'")
+    assert isinstance(store, mysql.MysqlStore)
+    digest = store._checksums.digest("k", b"kept", "")
+    rows(sql, "UPDATE coord_record SET version = 1, checksum = %s, value = 'kept'", digest + 1)
     rows(sql, "DELETE FROM coord_entry WHERE `offset` = 2")
     sql.commit()
     end_session(sql, session_of(database))
@@ -156,8 +158,12 @@ def test_who_is_cut_off_after_its_guard_stopped_it_keeps_nobody_waiting(
     write(store, {"other": b"1"})
     assert isinstance(database, mysql.MysqlDatabase)
     cut_off = database.address.connect()
+    assert isinstance(store, mysql.MysqlStore)
+    store.load(["k"])
+    changes = store._checksums.changes(ONE)
+    assert changes is not None
     packet, _ = database.address.sql.commit(
-        1, ReadPoint(0, 0, 0), ONE, unopposed=True
+        1, ReadPoint(0, 0, 0), ONE, changes, store._checksums, unopposed=True
     )  # of a moment that has passed
     cut_off._connection.query(packet)  # the rest of its answer is never heard
     assert store.commit(ONE) == 2
@@ -171,7 +177,7 @@ def test_a_deadlock_is_tried_again(
     write(store, {"k": b"0"})
     sql.begin()
     for number in range(50):  # the one with less to undo is undone
-        rows(sql, "INSERT INTO coord_entry VALUES (99, %s, 0, '', '')", number)
+        rows(sql, "INSERT INTO coord_entry VALUES (99, %s, 0, 0, '', '')", number)
     rows(sql, "UPDATE coord_record SET version = 1 WHERE `key` = 'k'")
     rows(sql, "SELECT * FROM coord_record WHERE `key` = 'k' FOR UPDATE")
     session = session_of(database)
@@ -195,8 +201,15 @@ def test_what_follows_the_lock_sees_what_came_before_it(
     assert versions(store, "k") == {"k": 0}
     session = session_of(second)
     sql.begin()
-    rows(sql, "UPDATE coord_log SET head = head + 1")
-    rows(sql, "INSERT INTO coord_record VALUES (1, 'k', 1, 'theirs', '')")
+    digest = store._checksums.digest("k", b"theirs", "")
+    entry = store._checksums.entry_digest(0, b"", b"\x90")
+    rows(
+        sql,
+        "UPDATE coord_log SET head = head + 1, records = 1, digest = %s, key_sum = CRC32('k')",
+        digest,
+    )
+    rows(sql, "INSERT INTO coord_record VALUES (1, 'k', 1, %s, 'theirs', '')", digest + 1)
+    rows(sql, "INSERT INTO coord_entry VALUES (1, 1, %s, 0, '', x'90')", entry + 1)
     answer = thread.submit(store.commit, ONE)
     until(lambda: waits_for_lock(sql, session))
     sql.commit()
@@ -297,7 +310,7 @@ def test_every_read_goes_through_an_index(url: str, open_database: Opener) -> No
     for prefix, by in list[tuple[str, By]]([("k/", "key"), ("line/", "index_key")]):
         for after in (("", ""), (middle.index_key, middle.key)):
             assert rows_read(statements.load(log, [], [Range(prefix, by, 5, after)])) - idle < 40
-    assert rows_read(statements.trim % (2, log, log, log)) - idle < 40
+    assert rows_read(statements.trim(log, 2, b"seed")) - idle < 40
 
 
 # Limits and damage.
@@ -336,7 +349,9 @@ def test_a_moment_counts_within_one_connection(store: Store, database: AnyDataba
     """A server may have lost what was seen over the last connection, and given its offset to another."""
     check_a_moment_within_one_connection(
         store,
-        lose=lambda: rows(sql, "UPDATE coord_record SET version = 1 WHERE `key` = 'k'"),
+        lose=lambda: rows(
+            sql, "UPDATE coord_record SET version = 1, checksum = checksum - 1 WHERE `key` = 'k'"
+        ),
         hang_up=lambda: end_session(sql, session_of(database)),
     )
 
