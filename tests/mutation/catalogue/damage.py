@@ -4,6 +4,8 @@ from tests.mutation.mutant import Mutant
 
 SQLITE = "tests/unit/stores/sqlite/test_damage.py"
 CHANGED = f"{SQLITE}::test_what_another_program_changed_is_corrupt"
+MYSQL = "tests/unit/stores/mysql/test_damage.py"
+MYSQL_VANISHED = f"{MYSQL}::test_a_vanished_row_is_noticed_when_the_log_is_opened"
 MARKS = "tests/unit/host/test_high_water.py"
 REPAIR = "tests/unit/sdk/admin/test_repair.py"
 VANISHED = f"{SQLITE}::test_a_vanished_record_is_noticed_when_the_log_is_opened"
@@ -164,6 +166,62 @@ MUTANTS = [
         "self._checksums.checked_page(newest_entries, row.head - 1, 2, row.head, row.floor)",
         "pass",
         (VANISHED, "-k", "newest"),
+    ),
+    Mutant(
+        "MySQL: an opening does not count the records",
+        "coord.stores.mysql.store:MysqlStore.__init__",
+        "counted <= VERIFY_ROWS",
+        "False",
+        (MYSQL_VANISHED, "-k", "all"),
+    ),
+    Mutant(
+        "MySQL: a vanished newest entry is not noticed at the opening",
+        "coord.stores.mysql.store:MysqlStore.verify",
+        "newest != head",
+        "False",
+        (MYSQL_VANISHED, "-k", "newest"),
+    ),
+    Mutant(
+        "MySQL: a commit does not count what it writes",
+        "coord.stores.mysql.statements:CHECK",
+        "records = records + %d",
+        "records = records + 0 * %d",
+        (f"{MYSQL}::test_totals_follow_every_kind_of_change",),
+    ),
+    Mutant(
+        "MySQL: a trim does not count the tombstones that it removes",
+        "coord.stores.mysql.statements:TRIM",
+        "records = records - @removed, ",
+        "",
+        (f"{MYSQL}::test_totals_follow_every_kind_of_change",),
+    ),
+    Mutant(
+        "MySQL: a record that lost its value is trimmed as a tombstone",
+        "coord.stores.mysql.statements:DEAD",
+        " AND {is_tombstone}",
+        "",
+        (f"{MYSQL}::test_a_trim_removes_no_record_that_lost_its_value",),
+    ),
+    Mutant(
+        "MySQL: a record that lost its value is hidden from ranges",
+        "coord.stores.mysql.statements:FOUND_TOTALS",
+        " - SUM({is_tombstone} <> (index_key IS NULL))",
+        "",
+        (MYSQL_VANISHED, "-k", "live or hidden"),
+    ),
+    Mutant(
+        "MySQL: half a tombstone is taken for a record",
+        "coord.stores.mysql.statements:CHECKSUM",
+        "IF((value IS NULL) = (index_key IS NULL), checksum, NULL)",
+        "checksum",
+        (f"{MYSQL}::test_a_process_that_stays_refuses_what_it_reads", "-k", "half or no"),
+    ),
+    Mutant(
+        "MySQL: the totals rest on what a lost connection has read",
+        "coord.stores.mysql.store:MysqlStore._prepared",
+        "known.connection == self._known_on or not changes.digests",
+        "True",
+        (f"{MYSQL}::test_what_a_lost_connection_knew_is_read_again",),
     ),
     Mutant(
         "an old copy of a store is taken for the newest",

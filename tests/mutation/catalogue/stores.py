@@ -71,7 +71,7 @@ MUTANTS = [
         "coord.stores.mysql.store:MysqlStore.commit",
         "known.connection",
         "None",
-        ("tests/unit/stores/mysql/test_store.py::test_a_moment_counts_within_one_connection",),
+        ("tests/unit/stores/mysql/test_store.py::test_a_commit_over_a_new_connection_looks_again",),
     ),
     Mutant(
         "a read point is not compared",

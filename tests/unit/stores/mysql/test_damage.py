@@ -15,7 +15,7 @@ from coord.stores.open import open_store
 from tests.support.servers.mariadb import MariadbServer
 from tests.support.stores import damage
 from tests.support.stores.mysql_sessions import end_session, rows, session_of
-from tests.support.stores.steps import everything, value, write
+from tests.support.stores.steps import everything, head, value, write
 
 RECORDS = {
     "a value": "UPDATE coord_record SET value = '{\"n\":9}' WHERE `key` = 'key-3'",
@@ -184,7 +184,10 @@ def test_a_trim_removes_no_record_that_lost_its_value(mariadb_server: MariadbSer
         assert store.load(["gone"])["gone"].version == 9
 
 
-def test_what_a_lost_connection_knew_is_read_again(mariadb_server: MariadbServer, url: str) -> None:
+@pytest.mark.parametrize("noticed", [False, True])
+def test_what_a_lost_connection_knew_is_read_again(
+    mariadb_server: MariadbServer, url: str, *, noticed: bool
+) -> None:
     """A crash may have given a version to another value: the totals follow what is there now."""
     with closing(open_store(url)) as database:
         store = database.log("local")
@@ -196,6 +199,7 @@ def test_what_a_lost_connection_knew_is_read_again(mariadb_server: MariadbServer
         execute(mariadb_server, url, f"UPDATE coord_log SET digest = digest + {new - old}")
         with mariadb_server.admin(url.rpartition("/")[2]) as sql:
             end_session(sql, session_of(database))
+        assert not noticed or head(store) == 8
         store.commit(Commit({"plain": version}, {"plain": Put(b"new")}))
         store.verify()
         assert value(store, "plain") == b"new"

@@ -356,6 +356,20 @@ def test_a_moment_counts_within_one_connection(store: Store, database: AnyDataba
     )
 
 
+def test_a_commit_over_a_new_connection_looks_again(
+    store: Store, database: AnyDatabase, sql: "Sql[Any]"
+) -> None:
+    """The commit itself is the first to notice that the connection has ended."""
+    write(store, {"k": b"0"})
+    write(store, {"k": b"1"})
+    found = store.load(["k", "new"])
+    rows(sql, "UPDATE coord_record SET version = 1, checksum = checksum - 1 WHERE `key` = 'k'")
+    end_session(sql, session_of(database))
+    expected = {key: record.version for key, record in found.items()}
+    with pytest.raises(Conflict):
+        store.commit(Commit(expected, {"new": Put(b"rests on it")}, read_point=found.read_point))
+
+
 def test_a_log_that_went_back_or_is_gone_is_corrupt(store: Store, sql: "Sql[Any]") -> None:
     """A store restored from an old copy forgot what it had acknowledged: nobody goes on as if not."""
     for number in range(3):
