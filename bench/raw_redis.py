@@ -14,7 +14,7 @@ import redis
 
 from bench.workload import TENANT
 from coord.stores.contract import Commit
-from coord.stores.redis.records import mark_of
+from coord.stores.redis.records import HEADER
 from coord.stores.redis.scripts import keys_of
 
 RECEIVED_AT_ONCE = 65_536
@@ -48,11 +48,12 @@ class RawRedis:
         """Return a transaction, and how many lines its answer has."""
         _, _, place, record, key, index, dead, entry = self._keys
         self._offset += 1
-        puts, gone, old, mark = commit.puts, commit.deletes, self._lines, mark_of(self._offset)
+        puts, gone, old, mark = commit.puts, commit.deletes, self._lines, b"%0*d" % (HEADER, self._offset)
         rows = [(name, b"%b%b\0%b" % (mark, put.index_key.encode(), put.value)) for name, put in puts.items()]
         new = {name: put.index_key for name, put in puts.items()} | dict.fromkeys(gone)
         moved = [name for name in new if (old.get(name) or "") != (new[name] or "")]
-        words = ("at", commit.at, "id", commit.id, "events", msgspec.msgpack.encode(commit.events))
+        events = msgspec.msgpack.encode(commit.events)
+        words = ("at", commit.at, "id", commit.id, "events", events, "checksum", self._offset)
         commands: list[tuple[Any, ...]] = [("XADD", entry, f"{self._offset}-0", *words)]
         for command, of, cells in (
             ("HSET", record, _flat([*rows, *((name, mark) for name in gone)])),

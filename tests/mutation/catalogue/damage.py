@@ -8,6 +8,8 @@ MYSQL = "tests/unit/stores/mysql/test_damage.py"
 MYSQL_VANISHED = f"{MYSQL}::test_a_vanished_row_is_noticed_when_the_log_is_opened"
 MARKS = "tests/unit/host/test_high_water.py"
 REPAIR = "tests/unit/sdk/admin/test_repair.py"
+REDIS = "tests/unit/stores/redis/test_damage.py"
+REDIS_CHANGED = f"{REDIS}::test_what_another_program_changed_is_corrupt"
 VANISHED = f"{SQLITE}::test_a_vanished_record_is_noticed_when_the_log_is_opened"
 
 DISK = "tests/contract/test_full_disk.py"
@@ -222,6 +224,83 @@ MUTANTS = [
         "known.connection == self._known_on or not changes.digests",
         "True",
         (f"{MYSQL}::test_what_a_lost_connection_knew_is_read_again",),
+    ),
+    Mutant(
+        "Redis: a record is taken without its checksum",
+        "coord.stores.redis.records:records_of",
+        "right = checksum - version == checksums.digest(key, value, index_key)",
+        "right = True",
+        (REDIS_CHANGED, "-k", "value"),
+    ),
+    Mutant(
+        "Redis: what vanished is not counted",
+        "coord.stores.redis.scripts:_HEAD",
+        "count ~= tonumber(place[4 + each] or 0)",
+        "false",
+        (f"{REDIS}::test_a_process_that_stays_notices_at_its_next_step",),
+    ),
+    Mutant(
+        "Redis: the head is taken without its checksum",
+        "coord.stores.redis.scripts:_HEAD",
+        "seal_of(place) ~= place[10]",
+        "false",
+        (REDIS_CHANGED, "-k", "head or floor or totals"),
+    ),
+    Mutant(
+        "Redis: a log that was deleted is created again",
+        "coord.stores.redis.scripts:_HEAD",
+        "redis.call('SISMEMBER', KEYS[2], string.match(KEYS[3], '}:(.*):head$')) == 1",
+        "false",
+        (REDIS_CHANGED, "-k", "whole and log"),
+    ),
+    Mutant(
+        "Redis: an older record with a right checksum is taken",
+        "coord.stores.redis.scripts:VERIFY",
+        "sum ~= tonumber(place[4] or 0)",
+        "false",
+        (f"{REDIS}::test_an_older_record_with_a_right_checksum_is_noticed",),
+    ),
+    Mutant(
+        "Redis: an opening does not look at the records",
+        "coord.stores.redis.store:RedisStore.__init__",
+        "self._read(scripts.verify, VERIFY_ROWS)",
+        "self.load(())",
+        (f"{REDIS}::test_an_older_record_with_a_right_checksum_is_noticed",),
+    ),
+    Mutant(
+        "Redis: an index entry of another place is taken",
+        "coord.stores.redis.scripts:_TOTALS",
+        "if not score then",
+        "if false then",
+        (REDIS_CHANGED, "-k", "index"),
+    ),
+    Mutant(
+        "Redis: a missing entry is skipped",
+        "coord.stores.redis.records:check_page",
+        "next_ != one + 1 and next_ >> EPOCH_BITS <= one >> EPOCH_BITS",
+        "False",
+        (f"{REDIS}::test_offsets_may_leap_only_into_a_later_epoch",),
+    ),
+    Mutant(
+        "Redis: a page of the log is taken without a look at its offsets",
+        "coord.stores.redis.store:RedisStore.tail",
+        "check_page(self._checksums.where, offsets, after, limit, read_point.offset, read_point.floor)",
+        "pass",
+        (REDIS_CHANGED, "-k", "moved"),
+    ),
+    Mutant(
+        "Redis: a damaged list of tombstones leads a trim to live records",
+        "coord.stores.redis.scripts:TRIM",
+        "#record == HEADER and ",
+        "",
+        (f"{REDIS}::test_a_trim_keeps_live_records_that_are_listed_as_dead",),
+    ),
+    Mutant(
+        "Redis: a commit does not take what it replaces out of the totals",
+        "coord.stores.redis.scripts:COMMIT",
+        "digest = digest - (old or 0)",
+        "digest = digest",
+        (f"{REDIS}::test_totals_follow_every_kind_of_change",),
     ),
     Mutant(
         "an old copy of a store is taken for the newest",

@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 import redis
 
+from coord.stores.checksums import Checksums
+from coord.stores.contract import Put
+from coord.stores.redis.records import packed
 from coord.stores.redis.scripts import keys_of
 from coord.stores.redis.store import RedisDatabase
 from tests.support.servers.redis import SETTINGS, RedisServer
@@ -70,6 +73,13 @@ def keys(database: object) -> tuple[str, ...]:
     """Return the keys in which a store and its tenant `local` are."""
     assert isinstance(database, RedisDatabase)
     return keys_of(database.address.prefix, "local")
+
+
+def stored(database: object, key: str, version: int, value: bytes, index_key: str = "") -> bytes:
+    """Return a record as the store keeps it, with its checksum."""
+    assert isinstance(database, RedisDatabase)
+    checksums = Checksums(database.store_id, "local", "")
+    return packed(checksums, [(key, version, Put(value, index_key))])[2]
 
 
 def clients_of(admin: redis.Redis) -> list[dict[str, str]]:

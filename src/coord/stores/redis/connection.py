@@ -9,8 +9,9 @@ from redis import exceptions
 from redis.connection import Connection, parse_url
 
 from coord.core.errors import CoordError, Corrupt, Invalid, Unavailable, Unknown, Unreachable, Unsupported
+from coord.stores.checksums import REPAIR, damaged
 from coord.stores.migration import unavailable_error
-from coord.stores.redis.scripts import TERM, Script
+from coord.stores.redis.scripts import DAMAGE, TERM, Script
 from coord.stores.server.database import fails_by_tls
 from coord.stores.urls import redact, without_parameter
 
@@ -61,9 +62,12 @@ def translated(error: exceptions.RedisError, *, committing: bool = False) -> Coo
             return Unavailable(message, hint=hint)
     if TERM in message:
         return Unavailable(message, hint="try again: the next call reconnects")
+    if DAMAGE in message:
+        return damaged(message.partition(DAMAGE)[2].strip())
     stopped = "SCRIPT KILL" in message  # possible only before a script has written anything
-    if "user_script" in message and not stopped:  # it found something that it does not know
-        return Corrupt(message, hint="restore the store from a copy")
+    unknown = "user_script" in message and not stopped  # it found something that it does not know
+    if unknown or "WRONGTYPE" in message:
+        return Corrupt(message, hint=REPAIR)
     # BUSY, MISCONF, MASTERDOWN, CLUSTERDOWN, MOVED, TRYAGAIN, NOREPLICAS, a migrated store …
     return unavailable_error(message)
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import Refused
+from coord.stores.checksums import Checksums, damaged
 from coord.stores.contract import Entry, Record
 from coord.stores.migration import MIGRATED_ID, MIGRATED_URL, migrated_message
 from coord.stores.redis import scripts
@@ -20,11 +21,16 @@ class RedisMigrator:
 
     def __init__(self, database: Any) -> None:
         self._address = database.address
+        self._store_id = database.store_id
 
     def heads(self) -> dict[str, int]:
         with self._wire() as wire:
             tenants = sorted(tenant.decode() for tenant in wire.ask("SMEMBERS", self._keys("")[1]))
-            return {tenant: int(wire.ask("HGET", self._keys(tenant)[2], "head")) for tenant in tenants}
+            found = {tenant: wire.ask("HGET", self._keys(tenant)[2], "head") for tenant in tenants}
+        for tenant, head in found.items():
+            if head is None:
+                raise damaged(f"tenant {tenant} in {self._address.redacted} has lost its head")
+        return {tenant: int(head) for tenant, head in found.items()}
 
     def metadata(self) -> dict[str, str]:
         with self._wire() as wire:
@@ -52,16 +58,23 @@ class RedisMigrator:
             wire.run(scripts.clear, self._keys(tenant), tenant)
 
     def add(self, tenant: str, records: Sequence[Record]) -> None:
-        sizes, lines, texts = packed(records)
-        keys, versions = [each.key for each in records], [each.version for each in records]
+        sizes, lines, texts = packed(
+            self._checksums(tenant), ((each.key, each.version, each) for each in records)
+        )
+        keys = [each.key for each in records]
         with self._wire() as wire:
-            wire.run(scripts.add, self._keys(tenant), _encode((keys, versions, sizes, lines)), texts)
+            wire.run(scripts.add, self._keys(tenant), _encode((keys, sizes, lines)), texts)
 
     def begin(self, tenant: str, entry: Entry) -> None:
-        values = (entry.offset, entry.at, entry.id, _encode(entry.events), tenant)
+        events = _encode(entry.events)
+        checksum = self._checksums(tenant).entry_digest(entry.at, entry.id, events) + entry.offset
+        values = (entry.offset, entry.at, entry.id, events, tenant, checksum)
         with self._wire() as wire:
             if not wire.run(scripts.begin, self._keys(tenant), *values):
                 raise Refused(f"the log of tenant {tenant} exists already", hint="use another store")
+
+    def _checksums(self, tenant: str) -> Checksums:
+        return Checksums(self._store_id, tenant, self._address.redacted)
 
     def _keys(self, tenant: str) -> tuple[str, ...]:
         return scripts.keys_of(self._address.prefix, tenant)

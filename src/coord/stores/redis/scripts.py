@@ -3,12 +3,16 @@
 All keys of a store share one hash tag, so they lie in one slot of a Redis Cluster. `{prefix}:meta` is
 the metadata of the store, `{prefix}:tenants` the tenants with a log. Below `{prefix}:<tenant>:` a tenant has
 
-    head       hash    head, at, floor
-    record     hash    key -> 16 digits of the version; of a live one then its index key, a NUL, its value
+    head       hash    head, at, floor; the totals of what the other keys hold; a seal over all of these
+    record     hash    key -> 16 digits of the version, 16 of the checksum; then, of a live one, its index
+                       key, a NUL, its value
     key        zset    the live keys, in the order of bytes (every score is 0)
     index      zset    index keys: the index key, a NUL, the key
     dead       zset    the keys of tombstones, scored by version
-    entry      stream  the log: the id of an entry is its offset
+    entry      stream  the log: the id of an entry is its offset; its last field is its checksum
+
+Every script compares the totals with the lengths that the server knows, so a record, an index key or an entry
+that another program added or removed is noticed by whoever comes next (decision 0057).
 
 Numbers of Lua are doubles: offsets stay below 2^53, and are written with %.0f, never with tostring. A script
 that fails half way is not rolled back, so whatever can fail comes before the first write. Lists come and go
@@ -23,11 +27,15 @@ from typing import Final
 
 PARTS: Final = ("head", "record", "key", "index", "dead", "entry")
 COMMANDS: Final = (
-    "hget hmget hgetall hset hdel zadd zrem zrangebylex zrangebyscore sadd smembers xadd xrange xtrim time"
+    "hget hmget hgetall hset hdel hlen zadd zrem zcard zmscore zrange zrangebylex zrangebyscore "
+    "sadd sismember smembers xadd xlen xrange xtrim time"
 )
 """What the scripts call."""
 TERM: Final = "COORDTERM"
 """The error of a script that is called in another epoch, or after a restart of the server."""
+
+DAMAGE: Final = "COORDDAMAGE"
+"""The error of a script that finds damaged data; what follows names it."""
 
 EPOCH_UNIT: Final = "1099511627776"
 """2^40: see database.py."""
@@ -60,15 +68,94 @@ local function clock()
 end
 """
 
-_HEAD: Final = (
+# The totals of a log: how many rows and entries there are, and the sum of the digests of its records.
+_TOTALS: Final = (
     _LISTS
+    + """
+local HEADER = 32  -- 16 digits of the version, 16 of the checksum: the digest plus the version
+local DIGESTS = 281474976710656
+local COUNTED = {'records', 'keys', 'index keys', 'tombstones', 'entries'}
+local function damage(text)
+    local tenant = string.match(KEYS[3], '}:(.*):head$') or KEYS[3]
+    return redis.error_reply('COORDDAMAGE tenant ' .. tenant .. ' in Redis ' .. text)
+end
+local function counts()  -- a key of another type has an error in place of its length
+    return {redis.pcall('HLEN', KEYS[4]), redis.pcall('ZCARD', KEYS[5]), redis.pcall('ZCARD', KEYS[6]),
+        redis.pcall('ZCARD', KEYS[7]), redis.pcall('XLEN', KEYS[8])}
+end
+local function seal_of(place) return redis.sha1hex(KEYS[3] .. ' ' .. table.concat(place, ' ', 1, 9)) end
+local function keep(head, at, floor, digest)
+    local now = counts()
+    local place = {whole(head), at, whole(floor), whole(digest % DIGESTS)}
+    for each, count in ipairs(now) do place[4 + each] = whole(count) end
+    redis.call('HSET', KEYS[3], 'head', place[1], 'at', at, 'floor', place[3], 'digest', place[4],
+        'records', place[5], 'keys', place[6], 'indexed', place[7], 'dead', place[8], 'entries', place[9],
+        'seal', seal_of(place))
+end
+local function digest_of(record)  -- nil if it is none of ours
+    local version, checksum = tonumber(string.sub(record, 1, 16)), tonumber(string.sub(record, 17, HEADER))
+    return version and checksum and checksum - version
+end
+-- Look at every record: return the sum of digests, or what is wrong.
+local function survey()
+    local sum = 0
+    for part = 5, 7, 2 do
+        for first = 0, redis.call('ZCARD', KEYS[part]) - 1, AT_ONCE do
+            local keys, places = redis.call('ZRANGE', KEYS[part], first, first + AT_ONCE - 1), {}
+            for each, record in ipairs(records_of(keys)) do
+                local digest = record and digest_of(record)
+                if not record then return nil, 'has lost the record "' .. keys[each] .. '"' end
+                if not digest or (part == 5) ~= (#record > HEADER) then
+                    return nil, 'has a damaged record "' .. keys[each] .. '"'
+                end
+                sum = sum + digest
+                if part == 5 and string.byte(record, HEADER + 1) ~= 0 then
+                    local name_ends = string.find(record, '\\0', HEADER + 1, true) or #record
+                    places[#places + 1] = string.sub(record, HEADER + 1, name_ends) .. keys[each]
+                end
+            end
+            if #places > 0 then
+                for each, score in ipairs(redis.call('ZMSCORE', KEYS[6], unpack(places))) do
+                    if not score then
+                        local key = string.match(places[each], '%z(.*)')
+                        return nil, 'has lost the index key of "' .. key .. '"'
+                    end
+                end
+            end
+        end
+    end
+    return sum % DIGESTS
+end
+"""
+)
+
+_HEAD: Final = (
+    _TOTALS
     + """
 local meta = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'base', 'migrated_message')
 if meta[1] ~= ARGV[1] or meta[2] ~= ARGV[2] then
     return redis.error_reply('COORDTERM the server was restarted, or another one took over')
 end
 local base = tonumber(meta[3])
-local place = redis.call('HMGET', KEYS[3], 'head', 'at', 'floor')
+local place = redis.call('HMGET', KEYS[3], 'head', 'at', 'floor', 'digest', 'records', 'keys', 'indexed',
+    'dead', 'entries', 'seal')
+local found = counts()
+for each, count in ipairs(found) do
+    if type(count) == 'table' then return damage('has something else at ' .. KEYS[3 + each]) end
+end
+for each, count in ipairs(found) do
+    if count ~= tonumber(place[4 + each] or 0) then
+        local _, what = survey()  -- it may know more
+        local counted = COUNTED[each] .. '; its log counted ' .. (place[4 + each] or '0')
+        return damage('has ' .. whole(count) .. ' ' .. counted .. (what and ': it ' .. what or ''))
+    end
+end
+if place[10] then
+    for each = 1, 9 do place[each] = place[each] or '' end
+    if seal_of(place) ~= place[10] then return damage('has a head that does not match its checksum') end
+elseif place[1] or redis.call('SISMEMBER', KEYS[2], string.match(KEYS[3], '}:(.*):head$')) == 1 then
+    return damage('has lost its head')
+end
 local begins = math.max(base, meta[2] * EPOCH_UNIT)  -- where a log begins that has no entry yet
 local head = math.max(tonumber(place[1] or begins), base)
 local floor = tonumber(place[3] or begins)
@@ -81,6 +168,21 @@ local function answer(texts)
     end
     return {clock(), head, place[2] or '0', floor, absent, cmsgpack.pack(sizes), table.concat(texts)}
 end
+"""
+)
+
+VERIFY: Final = (
+    _HEAD
+    + """
+-- Are these the records that the log has written? It takes long where there are many.
+if tonumber(place[5] or 0) <= tonumber(ARGV[4]) then
+    local sum, what = survey()
+    if not sum then return damage(what) end
+    if sum ~= tonumber(place[4] or 0) then
+        return damage('has records that its log did not write, or older ones')
+    end
+end
+return answer({})
 """
 )
 
@@ -115,7 +217,7 @@ TAIL: Final = (
 local texts = {}
 for _, entry in ipairs(redis.call('XRANGE', KEYS[8], ARGV[4], '+', 'COUNT', ARGV[5])) do
     texts[#texts + 1] = string.match(entry[1], '^%d+')
-    for _, named in ipairs({2, 4, 6}) do texts[#texts + 1] = entry[2][named] end
+    for _, named in ipairs({8, 2, 4, 6}) do texts[#texts + 1] = entry[2][named] or false end
 end
 return answer(texts)
 """
@@ -125,8 +227,9 @@ COMMIT: Final = (
     _HEAD
     + """
 -- The contract of one commit, and nothing of the product. `keys` are those to put, then those to delete;
--- `sizes` and `index_sizes` count the bytes of the records to put, and of their index keys.
-local keys, versions, sizes, index_sizes, deletes = unpack(cmsgpack.unpack(ARGV[4]))
+-- `sizes` and `index_sizes` count the bytes of the records to put, and of their index keys; `tombstones` are
+-- the digests of those to delete.
+local keys, versions, sizes, index_sizes, tombstones, entry_digest = unpack(cmsgpack.unpack(ARGV[4]))
 local values, commit_at, commit_id, events, writes = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10] == '1'
 local seen = tonumber(ARGV[12])
 if head < seen then
@@ -136,7 +239,7 @@ local records, changed = records_of(keys), {}
 local function compare(names, found, expected)
     for each, record in ipairs(found) do
         local version = record and tonumber(string.sub(record, 1, 16)) or absent
-        if record and #record == 16 then version = math.max(version, absent) end
+        if record and #record == HEADER and version then version = math.max(version, absent) end
         if version ~= expected[each] then changed[#changed + 1] = names[each] end
     end
 end
@@ -150,30 +253,39 @@ if #changed > 0 then return {clock(), -1, changed} end
 if not writes then return {clock(), head, place[2] or '0'} end
 if meta[4] then return redis.error_reply('COORD ' .. meta[4]) end
 local offset = head + 1
-local mark = string.format('%016.0f', offset)
+local digest = tonumber(place[4] or 0)
+for each, record in ipairs(records) do
+    local old = record and digest_of(record)
+    if record and not old then return damage('has a damaged record "' .. keys[each] .. '"') end
+    digest = digest - (old or 0)
+end
+local function marked(its_digest) return string.format('%016.0f%016.0f', offset, offset + its_digest) end
 -- The first write: it alone can fail, where the log has an entry that its head does not know.
-redis.call('XADD', KEYS[8], whole(offset) .. '-0', 'at', commit_at, 'id', commit_id, 'events', events)
+redis.call('XADD', KEYS[8], whole(offset) .. '-0', 'at', commit_at, 'id', commit_id, 'events', events,
+    'checksum', whole(offset + entry_digest))
 local rows, born, died, placed, left, revived, dead = {}, {}, {}, {}, {}, {}, {}
 local byte, find, sub = string.byte, string.find, string.sub
 local function old_place(record, key)
-    if byte(record, 17) == 0 then return nil end  -- it has no index key
-    return sub(record, 17, find(record, '\\0', 17, true)) .. key
+    if byte(record, HEADER + 1) == 0 then return nil end  -- it has no index key
+    return sub(record, HEADER + 1, find(record, '\\0', HEADER + 1, true)) .. key
 end
 local from = 1
 for each, size in ipairs(sizes) do
     local key, record, index_size, old, new = keys[each], records[each], index_sizes[each], nil, nil
     local text = sub(values, from, from + size - 1)
     from = from + size
-    if head ~= seen then text = mark .. sub(text, 17) end  -- it was marked with an offset that is another's
+    local its_digest = digest_of(text)
+    digest = digest + its_digest
+    if head ~= seen then text = marked(its_digest) .. sub(text, HEADER + 1) end  -- that offset is another's
     rows[2 * each - 1], rows[2 * each] = key, text
-    if record and #record > 16 then
+    if record and #record > HEADER then
         old = old_place(record, key)
     else
         born[#born + 1] = '0'
         born[#born + 1] = key
         if record then revived[#revived + 1] = key end
     end
-    if index_size > 0 then new = sub(text, 17, index_size + 17) .. key end
+    if index_size > 0 then new = sub(text, HEADER + 1, HEADER + 1 + index_size) .. key end
     if old ~= new then
         if old then left[#left + 1] = old end
         if new then
@@ -182,12 +294,13 @@ for each, size in ipairs(sizes) do
         end
     end
 end
-for each = #sizes + 1, #sizes + deletes do
-    local key, record = keys[each], records[each]
-    rows[2 * each - 1], rows[2 * each] = key, mark
-    dead[#dead + 1] = mark
+for each = #sizes + 1, #sizes + #tombstones do
+    local key, record, its_digest = keys[each], records[each], tombstones[each - #sizes]
+    digest = digest + its_digest
+    rows[2 * each - 1], rows[2 * each] = key, marked(its_digest)
+    dead[#dead + 1] = whole(offset)
     dead[#dead + 1] = key
-    if record and #record > 16 then
+    if record and #record > HEADER then
         died[#died + 1] = key
         left[#left + 1] = old_place(record, key)
     end
@@ -199,11 +312,8 @@ call('ZREM', KEYS[6], left)
 call('ZADD', KEYS[6], placed)
 call('ZREM', KEYS[7], revived)
 call('ZADD', KEYS[7], dead)
-if not place[1] then
-    redis.call('SADD', KEYS[2], ARGV[11])
-    redis.call('HSET', KEYS[3], 'floor', whole(floor))
-end
-redis.call('HSET', KEYS[3], 'head', whole(offset), 'at', commit_at)
+if not place[1] then redis.call('SADD', KEYS[2], ARGV[11]) end
+keep(offset, commit_at, floor, digest)
 return {clock(), offset}
 """
 )
@@ -214,12 +324,18 @@ TRIM: Final = (
 -- Whatever is below the floor is not seen any more; it leaves in portions, until this returns 0.
 if meta[4] then return redis.error_reply('COORD ' .. meta[4]) end
 local raised = math.max(floor, math.min(tonumber(ARGV[4]), head))
-if raised > floor then redis.call('HSET', KEYS[3], 'floor', whole(raised)) end
 local dead = redis.call('ZRANGEBYSCORE', KEYS[7], '-inf', '(' .. whole(raised), 'LIMIT', 0, AT_ONCE)
+local digest = tonumber(place[4] or 0)
+for each, record in ipairs(records_of(dead)) do
+    local old = record and #record == HEADER and digest_of(record)
+    if not old then return damage('has a damaged record "' .. dead[each] .. '"') end
+    digest = digest - old
+end
 call('HDEL', KEYS[4], dead)
 call('ZREM', KEYS[7], dead)
 local gone = redis.call('XTRIM', KEYS[8], 'MINID', '~', whole(raised), 'LIMIT', 10 * AT_ONCE)
 if gone == 0 then redis.call('XTRIM', KEYS[8], 'MINID', whole(raised)) end
+if place[1] then keep(place[1], place[2], raised, digest) end
 return {clock(), #dead + gone}
 """
 )
@@ -273,16 +389,16 @@ redis.call('SREM', KEYS[2], ARGV[1])
 ADD: Final = (
     _LISTS
     + """
-local keys, versions, sizes, index_sizes = unpack(cmsgpack.unpack(ARGV[1]))
+local keys, sizes, index_sizes = unpack(cmsgpack.unpack(ARGV[1]))
 local values, from, rows, born, placed = ARGV[2], 1, {}, {}, {}
 for each, key in ipairs(keys) do
     local text = string.sub(values, from, from + sizes[each] - 1)
     from = from + sizes[each]
-    rows[2 * each - 1], rows[2 * each] = key, string.format('%016.0f', versions[each]) .. text
+    rows[2 * each - 1], rows[2 * each] = key, text
     born[2 * each - 1], born[2 * each] = '0', key
     if index_sizes[each] > 0 then
         placed[#placed + 1] = '0'
-        placed[#placed + 1] = string.sub(text, 1, index_sizes[each] + 1) .. key
+        placed[#placed + 1] = string.sub(text, 33, 33 + index_sizes[each]) .. key
     end
 end
 call('HSET', KEYS[4], rows)
@@ -291,13 +407,19 @@ call('ZADD', KEYS[6], placed)
 """
 )
 
-BEGIN: Final = """
+BEGIN: Final = (
+    _TOTALS
+    + """
 if redis.call('EXISTS', KEYS[3]) == 1 then return 0 end
-redis.call('XADD', KEYS[8], ARGV[1] .. '-0', 'at', ARGV[2], 'id', ARGV[3], 'events', ARGV[4])
-redis.call('HSET', KEYS[3], 'head', ARGV[1], 'at', ARGV[2], 'floor', ARGV[1])
+redis.call('XADD', KEYS[8], ARGV[1] .. '-0', 'at', ARGV[2], 'id', ARGV[3], 'events', ARGV[4],
+    'checksum', ARGV[6])
+local digest, what = survey()
+if not digest then return damage(what) end
+keep(ARGV[1], ARGV[2], ARGV[1], digest)
 redis.call('SADD', KEYS[2], ARGV[5])
 return 1
 """
+)
 
 
 class Script:
@@ -312,7 +434,7 @@ class Script:
 
 ALSO_WHEN_FULL: Final = " flags=allow-oom"
 
-load, tail, trim, enter = (Script(body, ALSO_WHEN_FULL) for body in (LOAD, TAIL, TRIM, ENTER))
+verify, load, tail, trim, enter = (Script(body, ALSO_WHEN_FULL) for body in (VERIFY, LOAD, TAIL, TRIM, ENTER))
 commit, install = Script(COMMIT), Script(INSTALL)
 set_metadata, clear, add, begin = Script(NOTE), Script(CLEAR), Script(ADD), Script(BEGIN)
 

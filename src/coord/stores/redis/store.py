@@ -22,6 +22,7 @@ import msgspec
 
 from coord.core.errors import Conflict, Corrupt, Invalid, Trimmed, Unavailable
 from coord.core.ranges import Range
+from coord.stores.checksums import Checksums, damaged
 from coord.stores.contract import (
     FORMAT,
     Commit,
@@ -38,18 +39,29 @@ from coord.stores.health import Check
 from coord.stores.migration import not_installed_error
 from coord.stores.redis import scripts
 from coord.stores.redis.connection import Address, ServerInfo, Wire
-from coord.stores.redis.records import bounds_of, mark_of, metadata_of, packed, records_of, unpacked
+from coord.stores.redis.records import (
+    bounds_of,
+    check_page,
+    entries_of,
+    metadata_of,
+    packed,
+    records_of,
+    unpacked,
+)
 from coord.stores.server.clock import ServerClock, uptime_ms
 from coord.stores.server.database import ServerDatabase
 from coord.stores.server.listener import Subscription
 
 COMMIT_BYTES = 16 * 1024 * 1024
+VERIFY_ROWS = 1_000
+"""Up to this number of records every opening looks at all of them; `verify` does it up to the next number."""
+SURVEY_ROWS = 200_000
+"""The server does nothing else in that time."""
 BESIDE_SCRIPTS = "eval evalsha info config|get select"
 AGENT = f"{scripts.COMMANDS} xread xrevrange {BESIDE_SCRIPTS}"
 OWNER = f"{AGENT} hexists exists del srem"
 
 _encode = msgspec.msgpack.Encoder().encode
-_events_decode = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
 def install(url: str) -> None:
@@ -85,6 +97,8 @@ def _check_format(address: Address, metadata: dict[str, str]) -> None:
     if not metadata:
         raise not_installed_error(address.redacted)
     check_format(metadata.get("format"), address.redacted)
+    if not all(metadata.get(name, "").isdecimal() for name in ("epoch", "base")):
+        raise damaged(f"{address.meta} in {address.redacted} has lost its epoch")
 
 
 class RedisStore(RangeReader):
@@ -96,7 +110,14 @@ class RedisStore(RangeReader):
         self._keys = scripts.keys_of(database.address.prefix, tenant)
         self.stream = self._keys[-1]
         self.seen = Head(0, 0)
-        self.load(())
+        self._checksums = Checksums(
+            database.store_id, tenant, f"tenant {tenant} in {database.address.redacted}"
+        )
+        self._read(scripts.verify, VERIFY_ROWS)
+
+    def verify(self) -> None:
+        """Check that exactly the records that the log has written are there, and that the index has them."""
+        self._read(scripts.verify, SURVEY_ROWS)
 
     @property
     def limits(self) -> Limits:
@@ -123,13 +144,15 @@ class RedisStore(RangeReader):
             asked = [_encode(wanted), *(cell for range_ in ranges for cell in bounds_of(range_))]
         read_point, absent, found = self._read(scripts.load, *asked)
         rest = iter(found)
-        records = records_of(wanted, islice(rest, len(wanted)), absent)
+        records = records_of(self._checksums, wanted, islice(rest, len(wanted)), absent)
         scanned = []
-        for prefix, *_ in ranges:
+        for _ in ranges:
             pairs = list(islice(rest, 2 * int(next(rest) or 0)))
-            listed = records_of(((key or b"").decode() for key in pairs[::2]), pairs[1::2], absent)
-            if any(record.value is None for record in listed.values()):
-                raise Corrupt(f"below {prefix!r} a key is listed that is not there", hint="restore the store")
+            names = [(key or b"").decode() for key in pairs[::2]]
+            listed = records_of(self._checksums, names, pairs[1::2], absent)
+            for record in listed.values():
+                if record.value is None:
+                    raise damaged(f"{self._checksums.where} has lost the record {record.key!r}")
             scanned.append(list(listed.values()))
         return Loaded(records, read_point, scanned)
 
@@ -139,16 +162,19 @@ class RedisStore(RangeReader):
         read = dict(commit.expected_versions)
         written = [*puts, *deletes]
         versions = [read.pop(key) for key in written]
-        sizes, lines, texts = packed(puts.values(), mark_of(seen + 1))
+        checksums, events = self._checksums, _encode(commit.events)
+        sizes, lines, texts = packed(checksums, ((key, seen + 1, put) for key, put in puts.items()))
+        tombstones = [checksums.digest(key, None, "") for key in deletes]
+        entry_digest = checksums.entry_digest(commit.at, commit.id, events)
         _, offset, *more = self._database.run(
             scripts.commit,
             self._keys,
-            _encode((written, versions, sizes, lines, len(deletes))),
+            _encode((written, versions, sizes, lines, tombstones, entry_digest)),
             _encode((list(read), list(read.values()))),
             texts,
             commit.at,
             commit.id,
-            _encode(commit.events),
+            events,
             int(commit.writes),
             self._tenant,
             seen,
@@ -164,14 +190,10 @@ class RedisStore(RangeReader):
         read_point, _, found = self._read(scripts.tail, after + 1, limit)
         if after + 1 < read_point.floor:
             raise Trimmed(read_point.floor)
-        cells = [cell or b"" for cell in found]
-        try:
-            return [
-                Entry(int(offset), int(at), id_, _events_decode(events))
-                for offset, at, id_, events in zip(*(cells[part::4] for part in range(4)), strict=True)
-            ]
-        except (ValueError, msgspec.MsgspecError) as error:
-            raise Corrupt(f"an entry after offset {after} cannot be read: {error}") from error
+        entries = entries_of(self._checksums, found)
+        offsets = [entry.offset for entry in entries]
+        check_page(self._checksums.where, offsets, after, limit, read_point.offset, read_point.floor)
+        return entries
 
     def wait(self, after: int, timeout: float) -> bool:
         return self.seen.offset > after or self._database.wait(self._database.number_of(self), after, timeout)
