@@ -7,12 +7,14 @@ CHANGED = f"{SQLITE}::test_what_another_program_changed_is_corrupt"
 MYSQL = "tests/unit/stores/mysql/test_damage.py"
 MYSQL_VANISHED = f"{MYSQL}::test_a_vanished_row_is_noticed_when_the_log_is_opened"
 MARKS = "tests/unit/host/test_high_water.py"
+FULL = "tests/unit/stores/test_full_check.py"
 REPAIR = "tests/unit/sdk/admin/test_repair.py"
 REDIS = "tests/unit/stores/redis/test_damage.py"
 REDIS_CHANGED = f"{REDIS}::test_what_another_program_changed_is_corrupt"
 VANISHED = f"{SQLITE}::test_a_vanished_record_is_noticed_when_the_log_is_opened"
 
 DISK = "tests/contract/test_full_disk.py"
+REPAIR = "tests/unit/sdk/admin/test_repair.py"
 
 MUTANTS = [
     Mutant(
@@ -357,5 +359,138 @@ MUTANTS = [
         "make_readable_folder(os.path.dirname(path))",
         "os.makedirs(os.path.dirname(path), exist_ok=True)",
         ("tests/unit/integrations/setup/test_agent_files.py", "-k", "nobody_else"),
+    ),
+    Mutant(
+        "repair: running writers go on",
+        "coord.stores.local.exclusion:excluded",
+        '_lock(files, f"{path}-shm", os.O_RDWR | os.O_CREAT, _WRITE_AND_CHECKPOINT, deadline)',
+        "pass",
+        (f"{REPAIR}::test_a_repair_keeps_running_writers_out",),
+    ),
+    Mutant(
+        "repair: others may open the file meanwhile",
+        "coord.stores.local.exclusion:excluded",
+        "_lock(files, path, os.O_RDWR, _PENDING, deadline)",
+        "pass",
+        (f"{REPAIR}::test_a_repair_keeps_running_writers_out",),
+    ),
+    Mutant(
+        "repair: a second one replaces the repaired file",
+        "coord.stores.local.exclusion:excluded",
+        "if file_id(path) != expected:",
+        "if False:",
+        (f"{REPAIR}::test_the_second_of_two_repairs_changes_nothing",),
+    ),
+    Mutant(
+        "repair: a failed one leaves an empty -shm file",
+        "coord.stores.local.exclusion:excluded",
+        "if made and file_id(path) == expected:",
+        "if False:",
+        (f"{REPAIR}::test_a_repair_that_fails_leaves_the_file_as_it_was",),
+    ),
+    Mutant(
+        "SQLite: a writer that waited commits into a file that was replaced",
+        "coord.stores.sqlite.store:SqliteDatabase.writing",
+        "self._check_file()",
+        "pass",
+        (f"{REPAIR}::test_a_writer_that_waited_for_a_repair_is_refused",),
+    ),
+    Mutant(
+        "repair: an agent may do it",
+        "coord.sdk.admin.repair:repair_store",
+        "shows_agent(environ) or flags.session",
+        "False",
+        (f"{REPAIR}::test_an_agent_may_not_repair",),
+    ),
+    Mutant(
+        "repair: a whole store is replaced",
+        "coord.sdk.admin.repair:_check_damaged",
+        "raise Invalid(",
+        "return [tenant] or Invalid(",
+        (f"{REPAIR}::test_a_whole_store_is_not_repaired",),
+    ),
+    Mutant(
+        "repair: the epoch stays, so that fences return",
+        "coord.sdk.admin.repair:_rebuild",
+        'max(location.epoch, _number(metadata.get("epoch"))) + 1',
+        'max(location.epoch, _number(metadata.get("epoch")))',
+        (f"{REPAIR}::test_no_fence_returns_after_a_repair",),
+    ),
+    Mutant(
+        "repair: a record is kept without its checksum",
+        "coord.sdk.admin.repair:_proven",
+        "record = checksums.checked(*row)",
+        "record = Record(row[0], row[1], str(row[3]).encode(), row[4])",
+        (f"{REPAIR}::test_a_repair_keeps_what_is_proven",),
+    ),
+    Mutant(
+        "repair: what vanished is not counted",
+        "coord.sdk.admin.repair:_proven",
+        "vanished > 0",
+        "False",
+        (f"{REPAIR}::test_a_repair_counts_what_has_vanished",),
+    ),
+    Mutant(
+        "repair: records are read from one end only",
+        "coord.sdk.admin.repair:_proven",
+        '("ASC", "DESC")',
+        '("ASC",)',
+        (f"{REPAIR}::test_a_repair_reads_from_both_ends",),
+    ),
+    Mutant(
+        "repair: the pin stays, and would take the damaged file again",
+        "coord.sdk.admin.repair:repair_store",
+        "move_pin(location, epoch=epoch)",
+        "pass",
+        (f"{REPAIR}::test_the_second_of_two_repairs_changes_nothing",),
+    ),
+    Mutant(
+        "the write-ahead log of a damaged file stays beside the new one",
+        "coord.sdk.client.open:set_aside",
+        '("-wal", "-shm", "")',
+        '("",)',
+        (f"{REPAIR}::test_a_repair_keeps_the_write_ahead_log_with_the_damaged_file",),
+    ),
+    Mutant(
+        "the full check leaves out what the store itself counts",
+        "coord.stores.full_check:read_everything",
+        "verify()",
+        "pass",
+        (f"{SQLITE}::test_the_full_check_asks_sqlite_itself",),
+    ),
+    Mutant(
+        "the full check leaves out the records",
+        "coord.stores.full_check:read_everything",
+        '_scan(log, "key")',
+        "0",
+        (f"{FULL}::test_every_page_of_a_log_is_read",),
+    ),
+    Mutant(
+        "the full check leaves out the index",
+        "coord.stores.full_check:read_everything",
+        '_scan(log, "index_key")',
+        "pass",
+        (f"{FULL}::test_every_page_of_a_log_is_read",),
+    ),
+    Mutant(
+        "the full check reads one page of entries",
+        "coord.stores.full_check:_tail",
+        "after = page[-1].offset",
+        "return count",
+        (f"{FULL}::test_every_page_of_a_log_is_read",),
+    ),
+    Mutant(
+        "SQLite: an index that lost an entry is not compared",
+        "coord.stores.sqlite.store:SqliteStore._verify",
+        "check_totals(where, row.totals, row.totals._replace(indexed=found))",
+        "pass",
+        (f"{SQLITE}::test_an_index_without_one_record_is_noticed",),
+    ),
+    Mutant(
+        "SQLite: a log that is gone is created again",
+        "coord.stores.sqlite.store:SqliteDatabase._read_logs",
+        'len(rows) != int(meta["logs"])',
+        "False",
+        (f"{SQLITE}::test_a_vanished_log_is_not_created_again",),
     ),
 ]

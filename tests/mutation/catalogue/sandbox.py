@@ -31,7 +31,7 @@ MUTANTS = [
     Mutant(
         "a reader holds no lock, so a writer comes and goes unnoticed",
         "coord.stores.sqlite.read_only:Reader._lock_closed_file",
-        "_lock_shared(self._file)",
+        "lock_bytes(self._file, fcntl.F_RDLCK, _SHARED_FIRST, _SHARED_SIZE)",
         "pass",
         (f"{READ_ONLY}::test_a_writer_that_came_and_went_is_noticed",),
     ),

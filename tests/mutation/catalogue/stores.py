@@ -5,8 +5,8 @@ from tests.mutation.mutant import Mutant
 MUTANTS = [
     Mutant(
         "a process goes on in a deleted SQLite file",
-        "coord.stores.sqlite.store:SqliteDatabase.using",
-        "_file_id(self.path) != self._file",
+        "coord.stores.sqlite.store:SqliteDatabase._check_file",
+        "file_id(self.path) != self._file",
         "False",
         ("tests/unit/stores/sqlite/test_store.py::test_a_file_that_is_taken_away_is_noticed",),
     ),

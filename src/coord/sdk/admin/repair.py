@@ -1,8 +1,9 @@
 """Repair a damaged SQLite store: keep what its checksums prove, in a later epoch (decision 0058).
 
-The damaged file is set aside, whole and unchanged. A new file gets every record whose checksum is right.
-Its log begins in a later epoch, so that no fence, offset or generation of the damaged store returns: whoever
-held something that is lost is refused at the next renewal or submission.
+Until it ends, no other process can write or open the file; one that has it open notices then that it was
+replaced. The damaged file is set aside, whole and unchanged. A new file gets every record whose checksum is
+right. Its log begins in a later epoch, so that no fence or offset of the damaged store returns: whoever held
+something that is lost is refused at the next renewal or submission.
 """
 
 import contextlib
@@ -24,6 +25,8 @@ from coord.stores.checksums import Checksums
 from coord.stores.contract import Entry, Record
 from coord.stores.database import EPOCH_BITS
 from coord.stores.full_check import read_everything
+from coord.stores.local.exclusion import excluded
+from coord.stores.local.folders import file_id
 from coord.stores.open import migrator, open_store
 from coord.stores.urls import scheme_of
 
@@ -55,16 +58,18 @@ def repair_store(cwd: str, environ: Mapping[str, str], flags: Flags, *, tenant: 
             "only a SQLite store can be repaired",
             hint="restore a server's store from its backup, or run coord init --new-store",
         )
-    tenants = _check_damaged(location, find_tenant(environ, tenant))
     path = local_path(location.url)
+    damaged = file_id(path)
+    tenants = _check_damaged(location, find_tenant(environ, tenant))
     draft = f"{path}.repairing"
-    for end in ("", "-wal", "-shm", "-fair.lock"):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(draft + end)
-    kept, lost, epoch = _rebuild(location, path, draft, tenants)
-    aside = set_aside(path)
-    os.rename(draft, path)
-    move_pin(location, epoch=epoch)
+    with excluded(path, damaged):
+        for end in ("", "-wal", "-shm", "-fair.lock"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(draft + end)
+        kept, lost, epoch = _rebuild(location, path, draft, tenants)
+        aside = set_aside(path)
+        os.rename(draft, path)
+        move_pin(location, epoch=epoch)
     return RepairReply(location.url, aside, epoch, kept, dict(lost))
 
 

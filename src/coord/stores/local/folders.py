@@ -1,4 +1,4 @@
-"""Create folders that only their user can write, whatever the umask is."""
+"""Folders that only their user can write, whatever the umask is; and which file has a path."""
 
 import os
 from contextlib import suppress
@@ -24,3 +24,12 @@ def _make(path: str, mode: int) -> None:
         _make(above, mode)
     with suppress(FileExistsError):
         os.mkdir(path, mode)
+
+
+def file_id(path: str) -> tuple[int, int] | None:
+    """Return the identity of the file at a path; None if it is gone."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

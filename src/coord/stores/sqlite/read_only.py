@@ -11,10 +11,10 @@ import errno
 import fcntl
 import os
 import sqlite3
-import struct
 
 from coord.core.errors import Unavailable
 from coord.stores.local.backoff import back_off
+from coord.stores.local.exclusion import lock_bytes
 from coord.stores.local.filesystem import READ_ONLY_HINT
 from coord.stores.urls import quoted
 
@@ -96,7 +96,7 @@ class Reader:
         """Take a shared lock on a file without a WAL; return whether it was free and has none."""
         self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            _lock_shared(self._file)
+            lock_bytes(self._file, fcntl.F_RDLCK, _SHARED_FIRST, _SHARED_SIZE)
         except OSError as error:
             if error.errno not in _BUSY:
                 raise
@@ -115,13 +115,3 @@ class Reader:
     def _now(self) -> tuple[int, int]:
         status = os.fstat(self._file)
         return status.st_mtime_ns, status.st_size
-
-
-def _lock_shared(file: int) -> None:
-    """Lock as a reader of SQLite does; where possible so that closing another descriptor keeps the lock."""
-    if hasattr(fcntl, "F_OFD_SETLK"):
-        # type, whence, start, length, process: as in struct flock of Linux
-        wanted = struct.pack("hhqqi0q", fcntl.F_RDLCK, os.SEEK_SET, _SHARED_FIRST, _SHARED_SIZE, 0)
-        fcntl.fcntl(file, fcntl.F_OFD_SETLK, wanted)
-    else:
-        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, _SHARED_SIZE, _SHARED_FIRST)

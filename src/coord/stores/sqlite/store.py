@@ -45,7 +45,7 @@ from coord.stores.health import Check
 from coord.stores.local.backoff import back_off
 from coord.stores.local.clock import host_now_ms
 from coord.stores.local.fair_lock import fair_lock
-from coord.stores.local.folders import make_private_folder
+from coord.stores.local.folders import file_id, make_private_folder
 from coord.stores.local.wakeup import Wakeup
 from coord.stores.migration import unavailable_error
 from coord.stores.server.clock import uptime_ms
@@ -107,15 +107,6 @@ _events_encode = msgspec.msgpack.Encoder().encode
 
 def _name(error: sqlite3.Error) -> str:
     return str(getattr(error, "sqlite_errorname", ""))
-
-
-def _file_id(path: str) -> tuple[int, int] | None:
-    """Return the identity of the file at a path; None if it is gone."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def translated(
@@ -350,7 +341,7 @@ class SqliteDatabase(Database[SqliteStore]):
         self._connection_lock = threading.RLock()
         self._reader = _reader(self.path)
         self._connection = self._connect()
-        self._file = _file_id(self.path)
+        self._file = file_id(self.path)
         self._cursor = self._connection.cursor()
         try:
             meta = self._prepare()
@@ -495,6 +486,7 @@ class SqliteDatabase(Database[SqliteStore]):
             self.roll_back()
             try:
                 self.execute_when_free("BEGIN IMMEDIATE")
+                self._check_file()  # a repair may have replaced it while we waited
                 yield cursor
             except BaseException:
                 self.roll_back()
@@ -509,11 +501,7 @@ class SqliteDatabase(Database[SqliteStore]):
     def using(self) -> Iterator[sqlite3.Cursor]:
         if os.getpid() != self._process:
             raise Unavailable("SQLite was opened before a fork", hint="open the store again in the child")
-        if _file_id(self.path) != self._file:  # others use another file, or none, under this name
-            raise Corrupt(
-                f"{self.path} was removed or replaced while this process used it",
-                hint="restore it, or create a new store with coord init --new-store",
-            )
+        self._check_file()
         with self._connection_lock:
             try:
                 if self._reader is not None and self._reader.is_outdated():
@@ -525,6 +513,13 @@ class SqliteDatabase(Database[SqliteStore]):
                 raise Invalid(f"not valid Unicode: {error}") from error
             except UnicodeDecodeError as error:
                 raise damaged(f"{self.path} is damaged: it has text that is not UTF-8") from error
+
+    def _check_file(self) -> None:
+        if file_id(self.path) != self._file:  # others use another file, or none, under this name
+            raise Corrupt(
+                f"{self.path} was removed or replaced while this process used it",
+                hint="after a repair, start this process again; else restore it, or coord init --new-store",
+            )
 
     def _reconnect(self) -> None:
         self._connection.close()

@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -10,16 +12,19 @@ from typing import Any
 
 import pytest
 
-from coord.core.errors import Corrupt, Invalid, Refused, Unsupported
+from coord.core.errors import Corrupt, Invalid, Refused, Unavailable, Unsupported
 from coord.core.identity import Caller
 from coord.core.locks.commands import AcquireLocks, ListLocks
 from coord.engine.engine import Engine
 from coord.host.caller import Flags
 from coord.host.store_location import find_location, local_path
+from coord.sdk.admin import repair as repair_module
 from coord.sdk.admin.repair import repair_store
 from coord.sdk.client.open import initialise, open_location
 from coord.stores.database import EPOCH_BITS
+from coord.stores.sqlite import store as sqlite
 from tests.support.git_folders import made_repository
+from tests.support.stores.steps import write
 
 ADA = Caller("ada")
 
@@ -223,3 +228,114 @@ def test_a_damaged_pin_names_its_copy(repository: Path, environ: dict[str, str])
     with pytest.raises(Corrupt) as caught:
         locks(repository, environ)
     assert f"cp {repository}/.git/coord.id {pin}" in caught.value.hint
+
+
+OPENS = "import sqlite3, sys; sqlite3.connect(sys.argv[1], 0).execute('SELECT * FROM meta')"
+VANISHED = "DELETE FROM record WHERE key LIKE 'lock/%a.py%'"
+
+
+def test_a_repair_keeps_running_writers_out(
+    repository: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a process committed during a repair would be answered, and lost: it is refused, then and later."""
+    monkeypatch.setattr(sqlite, "BUSY_TRIES", 1)
+    with closing(open_location(find_location(str(repository), environ))[0]) as running:
+        log = running.log("local")
+        damage(repository, environ, VANISHED)
+        rebuild = repair_module._rebuild
+
+        def meanwhile(*args: Any) -> Any:
+            done = rebuild(*args)
+            with pytest.raises(Unavailable, match="locked"):
+                write(log, {"late": b"x"})
+            opened = [sys.executable, "-c", OPENS, str(store_of(repository, environ))]
+            assert b"locked" in subprocess.run(opened, capture_output=True, check=False).stderr
+            return done
+
+        monkeypatch.setattr(repair_module, "_rebuild", meanwhile)
+        done = repair(repository, environ)
+        with pytest.raises(Corrupt, match="removed or replaced"):
+            write(log, {"later": b"x"})
+    assert (done.lost, locks(repository, environ)) == ({"unknown": 1}, ["file:b.py"])
+
+
+def test_a_writer_that_waited_for_a_repair_is_refused(
+    repository: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets the write lock of the file that was set aside, where a commit would be lost."""
+    database: Any = open_location(find_location(str(repository), environ))[0]
+    with closing(database):
+        log = database.log("local")
+        damage(repository, environ, VANISHED)
+        execute = database.execute_when_free
+
+        def after_repair(statement: str, values: tuple[object, ...] = ()) -> None:
+            if statement == "BEGIN IMMEDIATE":
+                repair(repository, environ)
+            execute(statement, values)
+
+        monkeypatch.setattr(database, "execute_when_free", after_repair)
+        with pytest.raises(Corrupt, match="removed or replaced"):
+            write(log, {"late": b"x"})
+    assert locks(repository, environ) == ["file:b.py"]
+
+
+def test_the_second_of_two_repairs_changes_nothing(
+    repository: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both found the damage; the first has replaced the file when the second gets to it."""
+    damage(repository, environ, VANISHED)
+    check = repair_module._check_damaged
+
+    def slower(*args: Any) -> Any:
+        found = check(*args)
+        monkeypatch.setattr(repair_module, "_check_damaged", check)
+        repair(repository, environ)
+        return found
+
+    monkeypatch.setattr(repair_module, "_check_damaged", slower)
+    with pytest.raises(Unavailable, match="replaced by another process"):
+        repair(repository, environ)
+    assert find_location(str(repository), environ).epoch == 1
+
+
+def test_a_repair_that_fails_leaves_the_file_as_it_was(
+    repository: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the files beside it: an empty -shm file would stop those who may only read."""
+    damage(repository, environ, VANISHED)
+    path = store_of(repository, environ)
+    before = path.read_bytes()
+    monkeypatch.setattr(repair_module, "_rebuild", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        repair(repository, environ)
+    assert path.read_bytes() == before
+    assert not path.with_name("coord.db-shm").exists()
+
+
+def test_a_repair_keeps_the_write_ahead_log_with_the_damaged_file(
+    repository: Path, environ: dict[str, str]
+) -> None:
+    """The WAL of the damaged file may not stay beside the new one; its commits are part of what is proven."""
+    with closing(open_location(find_location(str(repository), environ))[0]) as running:
+        Engine(running, "local").call(AcquireLocks(ADA, "r2", ("file:c.py",)))
+        damage(repository, environ, VANISHED)
+        done = repair(repository, environ)
+        assert Path(f"{done.damaged_copy}-wal").stat().st_size > 0
+    assert locks(repository, environ) == ["file:b.py", "file:c.py"]
+
+
+def test_a_repair_reads_from_both_ends(repository: Path, environ: dict[str, str]) -> None:
+    """Of records behind a damaged page all are kept that can be reached from the other end."""
+    with closing(open_location(find_location(str(repository), environ))[0]) as database:
+        for number in range(40):
+            write(database.log("local"), {f"big/{number:02}": bytes(1000)})
+    path = store_of(repository, environ)
+    data = path.read_bytes()
+    at = data.index(b"big/20") // 4096 * 4096
+    path.write_bytes(data[:at] + bytes(4096) + data[at + 4096 :])
+    done = repair(repository, environ)
+    assert 0 < done.lost["unknown"] < 20
+    with closing(open_location(find_location(str(repository), environ))[0]) as database:
+        kept = database.log("local").load(["big/00", "big/39"])
+    assert all(record.value is not None for record in kept.values())

@@ -13,6 +13,7 @@ import pytest
 from coord.core.errors import Corrupt
 from coord.core.ranges import Range
 from coord.stores.contract import Commit, Put
+from coord.stores.full_check import read_everything
 from coord.stores.open import open_store
 from coord.stores.sqlite import store as sqlite
 from tests.support.stores import damage
@@ -20,6 +21,10 @@ from tests.support.stores.steps import everything, value, write
 
 WHOLE = [Range("", "key", 1000), Range("", "index_key", 1000)]
 ROUNDS = 20_000 if os.environ.get("COORD_SOAK") else 160
+
+PARTIAL = (
+    "CREATE INDEX record_index_key ON record (log, index_key, key) WHERE index_key > '' AND key <> 'key-3'"
+)
 
 
 @pytest.fixture
@@ -106,6 +111,43 @@ def test_an_index_that_lost_an_entry_is_noticed(path: Path) -> None:
         connection.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = 'record_index_key'", (root,))
     with pytest.raises(Corrupt), closing(open_store(f"sqlite://{path}")) as database:
         database.log("local")
+
+
+def test_an_index_without_one_record_is_noticed(path: Path) -> None:
+    """The index lost one record, and nothing else is wrong: only its own count shows it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        (created,) = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name = 'record_index_key'"
+        ).fetchone()
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'record_index_key'", (PARTIAL,))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("REINDEX record_index_key")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'record_index_key'", (created,))
+    with closing(open_store(f"sqlite://{path}")) as database, pytest.raises(Corrupt, match="4 records in"):
+        database.log("local")
+
+
+def test_a_vanished_log_is_not_created_again(path: Path) -> None:
+    """Another tenant's log is gone: whoever asks for it would get an empty one, where nothing is locked."""
+    with closing(open_store(f"sqlite://{path}")) as database:
+        database.log("other")
+    sql(path, "DELETE FROM log WHERE tenant = 'other'")
+    with closing(open_store(f"sqlite://{path}")) as database, pytest.raises(Corrupt, match="1 logs"):
+        database.log("other")
+
+
+def test_the_full_check_asks_sqlite_itself(path: Path) -> None:
+    """A page that no record needs can be damaged; SQLite finds it."""
+    with closing(open_store(f"sqlite://{path}")) as database:
+        log = database.log("local")
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("CREATE TABLE unused (a)")
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("UPDATE sqlite_master SET rootpage = 3 WHERE name = 'unused'")
+        with pytest.raises(Corrupt):
+            read_everything(log)
 
 
 def test_a_process_that_stays_notices_a_vanished_record(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
