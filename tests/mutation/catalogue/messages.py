@@ -99,7 +99,7 @@ MUTANTS = [
         "coord.integrations.shell_commands.line:CommandLine.only_coord",
         "return all(",
         "return any(",
-        ("tests/unit/integrations/hooks/test_handler.py", "-k", "emergency"),
+        ("tests/unit/integrations/shell_commands/test_line.py::test_what_only_asks_coord",),
     ),
     Mutant(
         "priority orders nothing",

@@ -108,7 +108,10 @@ class CommandLine:
         if not effects.commands or effects.unknown or effects.writes:
             return False
         return all(
-            command.name == "coord" and "doctor" not in command.known and not coord_writes(command.known[1:])
+            command.name == "coord"
+            and not command.guarded
+            and "doctor" not in command.known
+            and not coord_writes(command.known[1:])
             for command in effects.commands
         )
 

@@ -58,3 +58,23 @@ def test_a_long_or_deep_line_is_no_trouble() -> None:
     assert time.process_time() - began < 20
     padded = f"cat <<'EOF'\n{'text ' * 100_000}\nEOF\ngit push origin main"
     assert ["git", "push", "origin", "main"] in CommandLine(padded).words()
+
+
+@pytest.mark.parametrize(
+    ("line", "asks"),
+    [
+        ("coord ack 1", True),
+        ("coord locks && coord peers", True),
+        ("coord locks; cat a", False),
+        ("cat a; coord locks", False),
+        ("coord guard x -- coord locks", False),
+        ("coord commit -m x", False),
+        ("coord doctor", False),
+        ("coord locks > a", False),
+        ("coord locks; make", False),
+        ("", False),
+    ],
+)
+def test_what_only_asks_coord(line: str, asks: bool) -> None:
+    """Beside an emergency a line passes only if every command of it asks coord."""
+    assert CommandLine(line).only_coord() is asks
