@@ -227,6 +227,13 @@ MUTANTS = [
         (f"{AGAINST_BASH}::test_what_cannot_be_told_is_unknown",),
     ),
     Mutant(
+        "a command behind a brace that the grammar misread is not seen",
+        "coord.integrations.shell_commands.wrappers:unwrap",
+        "if name in RESERVED:",
+        "if False:",
+        (f"{SHELL_WRITES}::test_a_held_file_is_refused_however_the_shell_writes_it",),
+    ),
+    Mutant(
         "a folder that may not exist counts as entered",
         "coord.integrations.shell_commands.execute:Executor._do_cd",
         "state.failed = old",

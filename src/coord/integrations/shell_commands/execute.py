@@ -233,15 +233,11 @@ class Executor(ABC):
     def _do_shift(self, words: Words, environ: Environ, state: State, stdin: Stdin) -> None:
         state.arguments = state.arguments[1:] if state.arguments is not None and not words else None
 
-    def _do_exit(self, words: Words, environ: Environ, state: State, stdin: Stdin) -> None:
-        """Nothing of this shell runs afterwards."""
-        state.folders = ()
-
 
 _BUILTINS = {
     **dict.fromkeys(("cd", "chdir", "pushd"), "cd"),
     **dict.fromkeys(("source", "."), "source"),
     **dict.fromkeys(("alias", "unalias", "enable", "hash", "bind", "shopt", "setopt", "unsetopt"), "alias"),
     **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "let", "local"), "assign"),
-    **{name: name for name in ("popd", "eval", "trap", "set", "shift", "exit")},
+    **{name: name for name in ("popd", "eval", "trap", "set", "shift")},
 }

@@ -21,6 +21,15 @@ _HERE_DOCUMENT = re.compile(
 )
 
 
+RESERVED = frozenset(
+    (
+        *("{", "}", "!", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case"),
+        *("esac", "in", "function", "select", "[["),
+    )
+)
+"""Words that name no command; where the grammar takes one for a command, it has lost the structure."""
+
+
 class Script(NamedTuple):
     """A parsed line: the bytes that its nodes point into, and whether all of it was understood."""
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from coord.integrations.shell_commands.grammar import RESERVED
 from coord.integrations.shell_commands.state import Words
 
 SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash"))
@@ -118,6 +119,8 @@ _MODULES = ("python", "python3")
 def unwrap(words: Words) -> Inner | None:
     """Return the command inside of a wrapper; None if this is none."""
     name = os.path.basename(words[0] or "") if words else ""
+    if name in RESERVED:
+        return Inner(words[1:], unknown=True)
     if name in _WRAPPERS:
         return _wrapped(name, _WRAPPERS[name], words[1:])
     if name in _RUNNERS:

@@ -60,6 +60,8 @@ FORMS = [
     "f() { rm $1; }; f held.py",
     "true && false || { rm held.py; }",
     "rm {held,other}.py",
+    "! { rm held.py; }",
+    "f() { ! { rm held.py; }; exit; }; f",
     "rm ./src/../held.py",
     "rm $PWD/held.py",
     "x=$(rm held.py)",

@@ -231,6 +231,9 @@ KNOWN = [
 ]
 UNKNOWN = [
     "rm $(echo a.py)",
+    "f() { ! { echo x > a.py; }; exit; }; f; f",
+    "! { rm a.py; }; exit",
+    "f() { ! { cat a.py; }; exit; }; f",
     "rm ${f%.x}a.py",
     "find . -name a.py -delete",
     "find src -exec rm {} +",
