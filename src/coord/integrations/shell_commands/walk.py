@@ -82,8 +82,10 @@ class Walker(Executor):
                 continue
             following = children[number + 1].type if number + 1 < len(children) else ""
             if following == "&":
+                links = len(self.effects.links)
                 self.effects.background = True
                 self._visit(script, child, state.copy(), stdin)
+                self.effects.unknown |= len(self.effects.links) > links
             else:
                 self._visit(script, child, state, stdin)
 
@@ -121,6 +123,8 @@ class Walker(Executor):
         """Follow `a && b` or `a || b`: the second part may not run."""
         left, operator, *right = node.children
         self._visit(script, left, state, stdin)
+        if left.type != "command":  # a `cd` inside of it does not decide whether the whole fails
+            state.failed = ()
         skipped = state.copy()
         if operator.type == "&&" and state.failed:
             skipped.folders = state.failed
@@ -136,7 +140,7 @@ class Walker(Executor):
     def _pipeline(
         self, script: Script, node: Node, state: State, stdin: Stdin, redirects: Redirects = ()
     ) -> None:
-        given = stdin
+        given, links = stdin, len(self.effects.links)
         parts = [child for child in node.children if child.is_named]
         for child in parts:
             run = state.copy()
@@ -144,6 +148,9 @@ class Walker(Executor):
             given = self._output(script, child, state, given)
             if child is parts[-1]:
                 state.merge(run)  # zsh runs the last command in this shell
+        self.effects.unknown |= (
+            len(self.effects.links) > links
+        )  # the parts run at once: a link may come first
 
     def _negated_command(
         self, script: Script, node: Node, state: State, stdin: Stdin, redirects: Redirects = ()

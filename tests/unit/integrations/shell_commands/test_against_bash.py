@@ -104,6 +104,8 @@ KNOWN = [
     "cd missing; echo x > a.py",
     "cd missing && echo x > a.py; echo y > b.py",
     "cd missing || echo x > a.py",
+    "if cd missing; then cd src; else echo x > a.py; fi && echo x > b.py",
+    "{ exit; } > /missing/x || echo x > a.py",
     "cd link && rm e.py",
     "cd src/../lib && rm h.py",
     "echo x | tee a.py b.py > /dev/null",
