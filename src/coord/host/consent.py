@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from coord.core.errors import Invalid, Unavailable
 from coord.host.config import configuration_file, parse_configuration, read_content
 from coord.host.repository import Repository
-from coord.stores.local.folders import make_private_folder
 
 CONFIRM = "a person reads it and runs: coord trust"
 
@@ -64,6 +63,8 @@ def confirm(configuration: Configuration) -> None:
         raise Invalid(configuration.problem, hint="correct it first")
     if not configuration.consent:
         raise Invalid("there is no coord.toml here", hint="nothing needs a confirmation")
+    from coord.stores.local.folders import make_private_folder  # noqa: PLC0415 - only if a person confirms
+
     try:
         make_private_folder(os.path.dirname(configuration.consent))
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import msgspec
 
 from coord.core.errors import Corrupt, Invalid, Unavailable, Unsupported
-from coord.stores.local.folders import make_private_folder
 
 FORMAT = 1
 NAME = "coord.id"
@@ -74,6 +73,8 @@ def write_copy(folder: str, pin: Pin) -> None:
 def create_pin(folder: str, pin: Pin) -> bool:
     """Write the first pin of a folder; change nothing and return False if it has one."""
     with _errors(folder):
+        from coord.stores.local.folders import make_private_folder  # noqa: PLC0415 - once per repository
+
         make_private_folder(folder)
         with _written(folder, pin) as (opened, draft):
             try:

@@ -162,12 +162,21 @@ def refusing_command(tool: Tool, git_directory: str) -> str:
     gone = quote(f"{FAILURE} cannot run, {sys.executable} or {client} is gone. {_NEXT_STEP}")
     guard = f"[ -x {quote(sys.executable)} ] && [ -r {quote(client)} ] || {{ echo {gone} >&2; exit 2; }}; "
     command = command_of(tool, shared=False, git_directory=git_directory)
-    return f"exec /bin/sh -c {quote(guard + _watched(command.removeprefix('exec ')))}"
+    hook = command.removeprefix("exec ")
+    # Claude Code kills and refuses a frozen hook itself (`onFailure`), and a watcher would cost 1 ms.
+    script = _refusing(hook) if tool is CLAUDE else _watched(hook)
+    return f"exec /bin/sh -c {quote(guard + script)}"
 
 
 FAILURE = "coord: the hook"
 """How a refusal begins that comes from the shell around a hook, not from the hook."""
 _NEXT_STEP = "Nothing was changed. A person has to run coord doctor --fix"
+
+
+def _refusing(command: str) -> str:
+    """Return a script that refuses the call if a command fails."""
+    failed = quote(f"{FAILURE} failed. {_NEXT_STEP}")
+    return f"{command}; code=$?; case $code in 0|2) exit $code;; esac; echo {failed} >&2; exit 2"
 
 
 def _watched(command: str) -> str:

@@ -12,7 +12,10 @@ WRITES_MAX = 20_000
 READ_BYTES_MAX = 4 * 1024 * 1024
 GIT_SHARE = 1 / 7
 """The part of a hook's deadline that all questions of a line to git may take."""
-KNOWN_VARIABLES = ("HOME", "USER", "LOGNAME", "TMPDIR", "CLAUDE_PROJECT_DIR")
+KNOWN_VARIABLES = (
+    *("HOME", "USER", "LOGNAME", "TMPDIR", "CLAUDE_PROJECT_DIR"),
+    *("XDG_STATE_HOME", "XDG_CONFIG_HOME"),
+)
 """Variables that a shell of an agent inherits unchanged."""
 Words = tuple[str | None, ...]
 """The words of a command; None stands for any number of unknown words."""

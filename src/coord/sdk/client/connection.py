@@ -1,7 +1,7 @@
 """A connection: an open store in the name of one session, and the store that each resource belongs to."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -15,11 +15,13 @@ from coord.engine.engine import Engine
 from coord.host.consent import Configuration, read_consented
 from coord.host.processes import probe
 from coord.host.store_location import StoreLocation, user_location
-from coord.host.words import Words, no_resource, paths_of, read_words
 from coord.sdk.client.open import open_location
 from coord.stores.contract import Store
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, retry_unreachable
+
+if TYPE_CHECKING:
+    from coord.host.words import Words
 
 
 class Connection:
@@ -92,8 +94,10 @@ class Connection:
         """Return resources as the core names them: paths relative to the repository, links resolved."""
         return self.read_words(resources).texts
 
-    def read_words(self, resources: str | Iterable[str], *, names: bool = True) -> Words:
+    def read_words(self, resources: str | Iterable[str], *, names: bool = True) -> "Words":
         """Return what words mean here; without `names`, a bare word like `LICENSE` is only a file."""
+        from coord.host.words import no_resource, read_words  # hooks name no words
+
         try:
             words = [resources] if isinstance(resources, str) else list(resources)
         except TypeError as error:
@@ -102,10 +106,14 @@ class Connection:
 
     def resolve_paths(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return paths as the core names them, without what the links in a folder lead to."""
+        from coord.host.words import paths_of
+
         return paths_of(paths, self.location, self._cwd)
 
-    def read_words_or_all(self, resources: str | Iterable[str] | None) -> Words:
+    def read_words_or_all(self, resources: str | Iterable[str] | None) -> "Words":
         """Return what words mean; None means all and gives no texts, an empty list is refused."""
+        from coord.host.words import Words
+
         words = Words(()) if resources is None else self.read_words(resources)
         if resources is not None and not words.texts:
             raise Invalid("no resource given", hint="omit the list to mean all")

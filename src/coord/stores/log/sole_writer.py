@@ -10,7 +10,7 @@ small ones are not.
 
 import math
 
-from coord.stores.server.clock import uptime_ms
+from coord.stores.local.clock import uptime_ms
 
 RECENT_MS = 100
 SNAPSHOT_DELAY = 3

@@ -31,7 +31,7 @@ from coord.stores.contract import (
 )
 from coord.stores.database import Reconnected
 from coord.stores.health import Check, clock_check
-from coord.stores.local.clock import host_now_ms
+from coord.stores.local.clock import host_now_ms, uptime_ms
 from coord.stores.migration import MIGRATED_URL, migrated_error, not_installed_error
 from coord.stores.mysql.connection import (
     NO_SUCH_TABLE,
@@ -45,7 +45,7 @@ from coord.stores.mysql.connection import (
 )
 from coord.stores.mysql.statements import CHECK_ANSWER, TRIM_STATEMENTS, quoted
 from coord.stores.mysql.views import renew_views, view_grants
-from coord.stores.server.clock import ServerClock, uptime_ms
+from coord.stores.server.clock import ServerClock
 from coord.stores.server.database import ServerDatabase
 from coord.stores.server.listener import Subscription
 

@@ -12,10 +12,11 @@ from coord.stores.checksums import Checksums
 from coord.stores.contract import Entry, Head, Limits
 from coord.stores.database import AnyStore, Reconnected
 from coord.stores.health import Check
+from coord.stores.local.clock import uptime_ms
 from coord.stores.postgres.arrays import Bigints
 from coord.stores.postgres.connection import Address, Connection, Row, is_gone, meta_of, using
 from coord.stores.postgres.table_statements import Statements
-from coord.stores.server.clock import ServerClock, uptime_ms
+from coord.stores.server.clock import ServerClock
 from coord.stores.server.database import ServerDatabase
 from coord.stores.server.listener import Subscription
 

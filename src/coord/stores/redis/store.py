@@ -36,6 +36,7 @@ from coord.stores.contract import (
     check_format,
 )
 from coord.stores.health import Check
+from coord.stores.local.clock import uptime_ms
 from coord.stores.migration import not_installed_error
 from coord.stores.redis import scripts
 from coord.stores.redis.connection import Address, ServerInfo, Wire
@@ -48,7 +49,7 @@ from coord.stores.redis.records import (
     records_of,
     unpacked,
 )
-from coord.stores.server.clock import ServerClock, uptime_ms
+from coord.stores.server.clock import ServerClock
 from coord.stores.server.database import ServerDatabase
 from coord.stores.server.listener import Subscription
 

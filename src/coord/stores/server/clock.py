@@ -1,12 +1,8 @@
 """The clock of a server, estimated as an offset to our uptime and corrected by every answer."""
 
 import threading
-import time
 
-
-def uptime_ms() -> float:
-    """Return a time that never goes back; it includes suspended time if the system counts it."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) * 1000
+from coord.stores.local.clock import uptime_ms
 
 
 class ServerClock:

@@ -43,12 +43,11 @@ from coord.stores.contract import (
 from coord.stores.database import Database
 from coord.stores.health import Check
 from coord.stores.local.backoff import back_off
-from coord.stores.local.clock import host_now_ms
+from coord.stores.local.clock import host_now_ms, uptime_ms
 from coord.stores.local.fair_lock import fair_lock
 from coord.stores.local.folders import file_id, make_private_folder
 from coord.stores.local.wakeup import Wakeup
 from coord.stores.migration import unavailable_error
-from coord.stores.server.clock import uptime_ms
 from coord.stores.sqlite.rows import (
     NO_LOG_ROW,
     LogRow,

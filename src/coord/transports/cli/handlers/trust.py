@@ -66,8 +66,21 @@ def confirmed_by_person(found: "Configuration", *, yes: bool) -> bool:
 def _refuse_agent(action: str) -> None:
     from coord.host.caller import shows_agent
 
-    if shows_agent(os.environ):
+    if shows_agent(os.environ) or _runs_below_agent():
         raise Refused(f"an agent cannot {action}", hint="ask the person you work for to run: coord trust")
+
+
+def _runs_below_agent() -> bool:
+    """Whether an ancestor of this process belongs to an agent's session, whatever its variables say."""
+    from coord.core.errors import CoordError
+    from coord.core.sessions.commands import FindSession
+    from coord.sdk.client.client import connect
+
+    try:
+        with connect(create=False) as client:
+            return bool(client.call(FindSession(client.caller)).session_id != client.caller.session)
+    except CoordError:  # no store, or nobody is known there
+        return False
 
 
 def _shown(found: "Configuration") -> list[str]:

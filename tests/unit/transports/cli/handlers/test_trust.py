@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coord.sdk.client.client import connect
 from coord.sdk.client.open import initialise
 from coord.transports.cli.commands.registry import all_commands
 from tests.support.cli import PROGRAM, Coord, Said
@@ -128,3 +129,16 @@ def main_as_person(*words: str) -> Said:
         [*PROGRAM, *words], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     return Said(done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr.strip())
+
+
+def test_an_agent_that_hides_cannot_confirm(repository: Path) -> None:
+    """An agent that clears its variables is still found by its process; a person's shell is not."""
+    (repository / "coord.toml").write_text("# settings\n")
+    initialise(str(repository), os.environ)
+    with connect(session="agent", pid=os.getpid()) as agent:
+        agent.register()
+    said = main_as_person("trust", "--yes")
+    assert (said.code, "ask the person" in said.answer["error"]["hint"]) == (1, True)
+    with connect(session="agent", pid=os.getpid()) as agent:
+        agent.dereg()
+    assert main_as_person("trust", "--yes").code == 0
