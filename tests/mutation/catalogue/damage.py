@@ -11,6 +11,8 @@ FULL = "tests/unit/stores/test_full_check.py"
 REPAIR = "tests/unit/sdk/admin/test_repair.py"
 REDIS = "tests/unit/stores/redis/test_damage.py"
 REDIS_CHANGED = f"{REDIS}::test_what_another_program_changed_is_corrupt"
+NATS = "tests/unit/stores/nats/test_damage.py"
+NATS_CHANGED = f"{NATS}::test_what_another_program_changed_is_corrupt"
 VANISHED = f"{SQLITE}::test_a_vanished_record_is_noticed_when_the_log_is_opened"
 
 DISK = "tests/contract/test_full_disk.py"
@@ -303,6 +305,41 @@ MUTANTS = [
         "digest = digest - (old or 0)",
         "digest = digest",
         (f"{REDIS}::test_totals_follow_every_kind_of_change",),
+    ),
+    Mutant(
+        "NATS: a message is taken without its checksum",
+        "coord.stores.nats.entries:decode",
+        "unsealed(data)",
+        "data[4:]",
+        (NATS_CHANGED, "-k", "value"),
+    ),
+    Mutant(
+        "NATS: an entry is shown without its checksum",
+        "coord.stores.nats.entries:decode_entry",
+        "unsealed(data)",
+        "data[4:]",
+        (f"{NATS}::test_a_process_that_stays_refuses_what_it_reads",),
+    ),
+    Mutant(
+        "NATS: a part of a snapshot is taken without its checksum",
+        "coord.stores.nats.snapshots:Snapshots.read",
+        "unsealed(data)",
+        "data[4:]",
+        (f"{NATS}::test_a_damaged_snapshot_is_corrupt",),
+    ),
+    Mutant(
+        "NATS: a missing message is skipped",
+        "coord.stores.nats.store:NatsStore._replay",
+        "                return False",
+        "                continue",
+        (NATS_CHANGED, "-k", "newest"),
+    ),
+    Mutant(
+        "NATS: metadata without an epoch are taken",
+        "coord.stores.nats.meta:_read",
+        "if not (",
+        "if False and (",
+        (NATS_CHANGED, "-k", "epoch"),
     ),
     Mutant(
         "an old copy of a store is taken for the newest",

@@ -436,7 +436,7 @@ MUTANTS = [
     Mutant(
         "a client continues from an entry that NATS has lost",
         "coord.stores.nats.store:NatsStore._stands",
-        "(found is not None and decode(found, self._stream).token == self._token)",
+        "(found is not None and decode(found, self._where).token == self._token)",
         "found is not None",
         (
             "tests/unit/stores/nats/test_epochs.py::test_who_remembers_the_lost_is_refused",

@@ -18,6 +18,7 @@ import contextlib
 from collections.abc import Iterator
 
 from coord.core.errors import Corrupt
+from coord.stores.checksums import REPAIR
 from coord.stores.contract import Limits
 from coord.stores.health import Check, clock_check
 from coord.stores.local.clock import host_now_ms
@@ -72,8 +73,7 @@ class NatsDatabase(ServerDatabase[NatsStore]):
         is_known = self.server.last(address.stream, known) is not None
         if is_known and self.server.info(address.log_stream(tenant)) is None:
             raise Corrupt(
-                f"the stream {address.log_stream(tenant)} is missing",
-                hint="restore it from a copy; nothing was changed",
+                f"the stream {address.log_stream(tenant)} of tenant {tenant} is missing", hint=REPAIR
             )
         replicas = int(self.metadata["replicas"])
         info = self.server.create(address.log_stream(tenant), [address.log_subject(tenant)], replicas)

@@ -5,8 +5,8 @@ expects, so each commit was checked against everything before it. A control mess
 the floor or the epoch, names the server that writes, or seals the store. So sequence numbers and offsets
 differ by the control messages, and each of them starts a new `Segment`.
 
-Every message contains the token of the one before it. If a server lost messages that a process has read, the
-tokens differ, and a commit that relied on the lost messages is ignored.
+Every message begins with a checksum, and contains the token of the one before it. If a server lost messages
+that a process has read, the tokens differ, and a commit that relied on the lost messages is ignored.
 """
 
 import os
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from coord.core.errors import CoordError, Corrupt
+from coord.stores.checksums import REPAIR, sealed, unsealed
 from coord.stores.contract import Commit, Entry, Put
 from coord.stores.database import EPOCH_BITS
 
@@ -89,21 +90,25 @@ def new_token() -> bytes:
 
 def encode_entry(before: bytes, token: bytes, offset: int, commit: Commit) -> bytes:
     """Return the message of a commit."""
-    return _encode(
-        EntryMessage(before, token, offset, commit.at, commit.id, commit.events, commit.puts, commit.deletes)
+    return sealed(
+        _encode(
+            EntryMessage(
+                before, token, offset, commit.at, commit.id, commit.events, commit.puts, commit.deletes
+            )
+        )
     )
 
 
 def encode_control(control: ControlMessage) -> bytes:
     """Return an encoded control message."""
-    return _encode(control)
+    return sealed(_encode(control))
 
 
 def decode(data: bytes, where: str) -> EntryMessage | ControlMessage:
     """Return a message of a log."""
     try:
-        message: EntryMessage | ControlMessage = _decode(data)
-    except msgspec.MsgspecError as error:
+        message: EntryMessage | ControlMessage = _decode(unsealed(data))
+    except (ValueError, msgspec.MsgspecError) as error:
         raise damaged(where, str(error)) from error
     return message
 
@@ -111,15 +116,15 @@ def decode(data: bytes, where: str) -> EntryMessage | ControlMessage:
 def decode_entry(data: bytes, where: str) -> Entry:
     """Return an entry as the log shows it."""
     try:
-        entry = _decode_entry_only(data)
-    except msgspec.MsgspecError as error:
+        entry = _decode_entry_only(unsealed(data))
+    except (ValueError, msgspec.MsgspecError) as error:
         raise damaged(where, str(error)) from error
     return Entry(entry.offset, entry.at, entry.id, entry.events)
 
 
 def damaged(where: str, how: str) -> CoordError:
     """Return the error for a damaged log."""
-    return Corrupt(f"{where} is damaged: {how}", hint="restore the stream from a copy; nothing was changed")
+    return Corrupt(f"{where} is damaged: {how}", hint=REPAIR)
 
 
 def start_of(epoch: int, now_ms: int) -> int:

@@ -4,7 +4,8 @@ import os
 
 import msgspec
 
-from coord.core.errors import Corrupt, Unavailable
+from coord.core.errors import Unavailable
+from coord.stores.checksums import damaged
 from coord.stores.contract import FORMAT, check_format
 from coord.stores.migration import not_installed_error
 from coord.stores.nats.address import Address
@@ -12,6 +13,7 @@ from coord.stores.nats.jetstream import NatsServer
 
 TRIES = 100
 KEPT = 8
+NEEDED = {"store_id", "epoch", "durable", "replicas"}
 SUBJECTS = ("meta", "tenant.*", "snapshot.>", "probe")
 
 _decode = msgspec.json.Decoder(dict[str, str]).decode
@@ -71,8 +73,10 @@ def _read(server: NatsServer) -> tuple[int, dict[str, str]]:
     try:
         meta = _decode(found[1])
     except msgspec.MsgspecError as error:
-        raise Corrupt(f"the metadata of {address.redacted} cannot be read: {error}") from error
+        raise damaged(f"the metadata of {address.redacted} cannot be read: {error}") from error
     check_format(meta.get("format"), address.redacted)
+    if not (meta.keys() >= NEEDED and meta["epoch"].isdecimal() and meta["replicas"].isdecimal()):
+        raise damaged(f"the metadata of {address.redacted} is not complete")
     return found[0], meta
 
 

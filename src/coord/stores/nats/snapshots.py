@@ -1,7 +1,8 @@
 """Snapshots of a NATS store, so that opening it need not replay the whole log.
 
 A snapshot is a number of messages of one subject with parts of the state, each as large as the server
-accepts, and then a message of another subject with the `Manifest`, which contains their sequence numbers. The
+accepts, and then a message of another subject with the `Manifest`, which contains their sequence numbers.
+Each of these messages begins with a checksum. The
 server accepts the manifest only if no other one came in between, so one of two writers gives up. The last two
 snapshots are kept.
 """
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from coord.core.errors import Corrupt
+from coord.stores.checksums import REPAIR, sealed, unsealed
 from coord.stores.contract import RECORD_BYTES, Record
 from coord.stores.log.state import LogState
 from coord.stores.nats.address import word_of
@@ -62,9 +64,13 @@ class Snapshot(NamedTuple):
 
 
 _value = attrgetter("value")
-_encode = msgspec.msgpack.Encoder().encode
+_encode_plain = msgspec.msgpack.Encoder().encode
 _decode_manifest = msgspec.msgpack.Decoder(Manifest).decode
 _decode_part = msgspec.msgpack.Decoder(Part).decode
+
+
+def _encode(content: Manifest | Part) -> bytes:
+    return sealed(_encode_plain(content))
 
 
 class Snapshots:
@@ -92,8 +98,8 @@ class Snapshots:
 
     def _decoded(self, data: bytes) -> Manifest:
         try:
-            return _decode_manifest(data)
-        except msgspec.MsgspecError as error:
+            return _decode_manifest(unsealed(data))
+        except (ValueError, msgspec.MsgspecError) as error:
             raise self._damaged(str(error)) from error
 
     def read(self, manifest: Manifest) -> LogState | None:
@@ -104,8 +110,8 @@ class Snapshots:
             if data is None:
                 return None
             try:
-                decoded = _decode_part(data)
-            except msgspec.MsgspecError as error:
+                decoded = _decode_part(unsealed(data))
+            except (ValueError, msgspec.MsgspecError) as error:
                 raise self._damaged(str(error)) from error
             state.add(decoded.records, decoded.tombstones)
         if (len(state.records), len(state.tombstones)) != (manifest.records, manifest.tombstones):
@@ -115,7 +121,7 @@ class Snapshots:
     def _damaged(self, how: str) -> Corrupt:
         return Corrupt(
             f"a snapshot in {self._parts} is damaged: {how}",
-            hint="restore the streams from a copy; nothing was changed",
+            hint=REPAIR,
         )
 
     def write(self, snapshot: Snapshot, fits: Callable[[Manifest], bool]) -> int | None:

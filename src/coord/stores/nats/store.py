@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from coord.core.errors import CoordError, Corrupt, Trimmed
+from coord.stores.checksums import REPAIR
 from coord.stores.contract import Commit, Entry, Limits, Record
 from coord.stores.database import EPOCH_BITS, Reconnected
 from coord.stores.local.clock import host_now_ms
@@ -74,6 +75,7 @@ class NatsStore(LogStore):
         self._server = database.server
         self._tenant = tenant
         self._stream = database.address.log_stream(tenant)
+        self._where = f"the log of tenant {tenant} in {self._stream}"
         self._subject = database.address.log_subject(tenant)
         self.wakeup_subject = database.address.subject("wakeup", word_of(tenant))
         self._snapshots = Snapshots(self._server, tenant)
@@ -104,7 +106,7 @@ class NatsStore(LogStore):
 
     def _apply(self, sequence: int, message: EntryMessage | ControlMessage, size: int) -> None:
         """Apply the message at the next sequence number."""
-        where = f"{self._stream} at {sequence}"
+        where = f"{self._where} at {sequence}"
         if message.before != self._token:
             if self._database.durable:
                 raise damaged(where, "it does not follow the message before it")
@@ -140,9 +142,7 @@ class NatsStore(LogStore):
     def _catch_up(self) -> None:
         info = self._server.info(self._stream)
         if info is None:
-            raise Corrupt(
-                f"the stream {self._stream} is missing", hint="restore it from a copy; nothing was changed"
-            )
+            raise Corrupt(f"the stream {self._stream} of tenant {self._tenant} is missing", hint=REPAIR)
         if self._state.offset != self._head:
             self._load(info)
         known = (self._connection, self._leader, self._made)
@@ -167,7 +167,7 @@ class NatsStore(LogStore):
     def _stands(self) -> bool:
         """Return whether the newest message known here is still there."""
         found = self._server.get(self._stream, self._sequence) if self._sequence else None
-        return not self._sequence or (found is not None and decode(found, self._stream).token == self._token)
+        return not self._sequence or (found is not None and decode(found, self._where).token == self._token)
 
     def _went_back(self, info: StreamInfo) -> None:
         if self._database.durable:
@@ -197,7 +197,7 @@ class NatsStore(LogStore):
         for sequence, data in zip(sequences, self._server.get_all(self._stream, sequences), strict=True):
             if data is None:
                 return False
-            self._apply(sequence, decode(data, f"{self._stream} at {sequence}"), len(data))
+            self._apply(sequence, decode(data, f"{self._where} at {sequence}"), len(data))
         return True
 
     def _load(self, info: StreamInfo) -> None:
@@ -212,7 +212,7 @@ class NatsStore(LogStore):
                         self._rely_on(info)
                         return
             info = self._server.info(self._stream) or info  # another process trimmed in between
-        raise damaged(self._stream, "a message in it is missing")
+        raise damaged(self._where, "a message in it is missing")
 
     def _rely_on(self, info: StreamInfo) -> None:
         """Record the connection and the leader that the state was read from."""
@@ -221,7 +221,7 @@ class NatsStore(LogStore):
     def _fits(self, manifest: Manifest) -> bool:
         """Return whether the log still has the last message of a snapshot."""
         data = self._server.get(self._stream, manifest.sequence)
-        return data is not None and decode(data, self._stream).token == manifest.token
+        return data is not None and decode(data, self._where).token == manifest.token
 
     def _whole(self, info: StreamInfo) -> bool:
         """Return whether the log can be read from its start."""
@@ -230,7 +230,7 @@ class NatsStore(LogStore):
         first = self._server.get(self._stream, 1)
         if first is None:
             return False
-        message = decode(first, self._stream)
+        message = decode(first, self._where)
         return not (isinstance(message, ControlMessage) and message.copied)
 
     def _entries(self, after: int, limit: int) -> list[Entry]:
@@ -241,8 +241,8 @@ class NatsStore(LogStore):
                 self._catch_up()
                 if after + 1 < self._state.floor:
                     raise Trimmed(self._state.floor)
-                raise damaged(self._stream, f"the message at {sequence} is missing")
-            entries.append(decode_entry(data, f"{self._stream} at {sequence}"))
+                raise damaged(self._where, f"the message at {sequence} is missing")
+            entries.append(decode_entry(data, f"{self._where} at {sequence}"))
         return entries
 
     def head(self) -> int:
