@@ -530,4 +530,32 @@ MUTANTS = [
         "False",
         (f"{SQLITE}::test_a_vanished_log_is_not_created_again",),
     ),
+    Mutant(
+        "repair: a lost task begins again at generation 1",
+        "coord.sdk.admin.repair:_rebuild",
+        "records += _lost_tasks(copy, checksums, log, records)",
+        "pass",
+        (f"{REPAIR}::test_no_generation_returns_after_a_repair",),
+    ),
+    Mutant(
+        "repair: events do not name the generation of a lost task",
+        "coord.sdk.admin.lost_tasks:lost_tasks",
+        "max(newest.get(name, 0), named.generation)",
+        "newest.get(name, 0)",
+        (REPAIR, "-k", "no_generation_returns and log"),
+    ),
+    Mutant(
+        "repair: keys do not name the generation of a lost task",
+        "coord.sdk.admin.lost_tasks:lost_tasks",
+        "key.startswith(_NAMING)",
+        "False",
+        (REPAIR, "-k", "no_generation_returns and history"),
+    ),
+    Mutant(
+        "repair: the claim after the newest history is forgotten",
+        "coord.sdk.admin.lost_tasks:lost_tasks",
+        "int(generation) + later",
+        "int(generation)",
+        (REPAIR, "-k", "no_generation_returns and history"),
+    ),
 ]

@@ -18,8 +18,10 @@ from typing import Any
 
 from coord.core.commands import Reply
 from coord.core.errors import Corrupt, Invalid, Refused, Unsupported
+from coord.core.records import encode
 from coord.host.caller import Flags, find_tenant, shows_agent
 from coord.host.store_location import StoreLocation, find_location, local_path, move_pin, store_exists
+from coord.sdk.admin.lost_tasks import lost_tasks
 from coord.sdk.client.open import open_location, set_aside
 from coord.stores.checksums import Checksums
 from coord.stores.contract import Entry, Record
@@ -31,6 +33,7 @@ from coord.stores.open import migrator, open_store
 from coord.stores.urls import scheme_of
 
 RECORDS = "SELECT key, version, checksum, value, index_key FROM record NOT INDEXED WHERE log = ? ORDER BY key"
+ENTRIES = 'SELECT "offset", checksum, at, id, events FROM entry WHERE log = ? ORDER BY "offset"'
 KEPT_METADATA = ("tenant/", "copied_from")
 ADD_AT_ONCE = 500
 
@@ -109,12 +112,13 @@ def _rebuild(
             for name, (log, counted) in logs.items():
                 checksums = Checksums(location.store_id, name, path)
                 records = _proven(copy, checksums, log, counted, lost)
+                kept += len(records)
+                records += _lost_tasks(copy, checksums, log, records)
                 new.clear(name)
                 for at in range(0, len(records), ADD_AT_ONCE):
                     new.add(name, records[at : at + ADD_AT_ONCE])
                 entry = Entry((epoch << EPOCH_BITS) + 1, int(time.time() * 1000), os.urandom(12), [])
                 new.begin(name, entry)
-                kept += len(records)
     return kept, lost, epoch
 
 
@@ -145,6 +149,19 @@ def _proven(
     if vanished > 0:
         lost["unknown"] += vanished
     return [record for record in found.values() if record.value is not None]
+
+
+def _lost_tasks(
+    copy: sqlite3.Connection, checksums: Checksums, log: int, records: list[Record]
+) -> list[Record]:
+    """Return new records of lost tasks, at the newest generation that a proven record or entry names."""
+    events: list[bytes] = []
+    for order in ("ASC", "DESC"):
+        for row in _tolerant(copy, f"{ENTRIES} {order}", (log,)):
+            with contextlib.suppress(Corrupt):
+                events += checksums.checked_entry(*row).events
+    tasks = lost_tasks((record.key for record in records), events)
+    return [Record(key, 0, encode(task), "") for key, task in tasks.items()]
 
 
 def _tolerant(

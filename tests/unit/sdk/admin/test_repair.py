@@ -15,6 +15,7 @@ import pytest
 from coord.core.errors import Corrupt, Invalid, Refused, Unavailable, Unsupported
 from coord.core.identity import Caller
 from coord.core.locks.commands import AcquireLocks, ListLocks
+from coord.core.tasks.commands import ClaimTask, SubmitResult
 from coord.engine.engine import Engine
 from coord.host.caller import Flags
 from coord.host.store_location import find_location, local_path
@@ -339,3 +340,27 @@ def test_a_repair_reads_from_both_ends(repository: Path, environ: dict[str, str]
     with closing(open_location(find_location(str(repository), environ))[0]) as database:
         kept = database.log("local").load(["big/00", "big/39"])
     assert all(record.value is not None for record in kept.values())
+
+
+@pytest.mark.parametrize(
+    "also_lost",
+    ["DELETE FROM record WHERE key LIKE 'history/%'", 'DELETE FROM entry WHERE "offset" > 2'],
+    ids=["the log names it", "its history names it"],
+)
+def test_no_generation_returns_after_a_repair(
+    repository: Path, environ: dict[str, str], also_lost: str
+) -> None:
+    """A lost task goes on above what its history, or the log, names: its holder's result is refused."""
+
+    def claim(engine: Engine, session: str) -> Any:
+        return engine.call(ClaimTask("local", "p", "t", session, session, 60_000, force=True))
+
+    for session in ("ada", "bob", "ada"):
+        in_engine(repository, environ, partial(claim, session=session))
+    damage(repository, environ, "DELETE FROM record WHERE key = 'task/p/t'")
+    with closing(sqlite3.connect(store_of(repository, environ), isolation_level=None)) as connection:
+        assert connection.execute(also_lost).rowcount > 0
+    repair(repository, environ)
+    submit = SubmitResult("local", "p", "t", "ada", 3, b"{}", "")
+    assert not in_engine(repository, environ, lambda engine: engine.call(submit)).accepted
+    assert in_engine(repository, environ, partial(claim, session="ada")).claim.generation == 4
