@@ -174,6 +174,13 @@ MUTANTS = [
         (VANISHED, "-k", "newest"),
     ),
     Mutant(
+        "Postgres: a record that lost its value is taken for a tombstone",
+        "coord.stores.postgres.table_store:PostgresStore.verify",
+        'self._checksums.checked(key, version, checksum, None, "")',
+        "pass",
+        ("tests/unit/stores/postgres/test_damage.py::test_no_damage_by_sql_gives_a_wrong_answer",),
+    ),
+    Mutant(
         "MySQL: an opening does not count the records",
         "coord.stores.mysql.store:MysqlStore.__init__",
         "counted <= VERIFY_ROWS",

@@ -185,6 +185,9 @@ SELECT l.records, l.indexed, l.digest, t.records, t.indexed, t.digest, (
 FROM (SELECT count(*) AS records, count(*) FILTER (WHERE index_key <> '') AS indexed,
     coalesce(sum(checksum - version), 0)::bigint AS digest FROM {schema}.record WHERE log = l.id) t
 """
+TOMBSTONES: Final = """
+SELECT key, version, checksum FROM {schema}.record WHERE log = l.id AND index_key IS NULL
+"""
 TAIL: Final = """
 SELECT "offset", checksum, at, id, events FROM {schema}.entry
 WHERE log = l.id AND "offset" > %b ORDER BY "offset" LIMIT %b
@@ -304,6 +307,7 @@ class TableStatements(Statements):
         )
         self.load = self.read(LOAD)
         self.totals = self.read(TOTALS)
+        self.tombstones = self.read(TOMBSTONES)
         self.counted = self.read("SELECT l.records")
         self.changed = self.read(CHANGED)
         self.load_ranges = self.read(LOAD_RANGES)

@@ -206,6 +206,9 @@ def test_what_a_lost_connection_knew_is_read_again(
 
 
 DAMAGE = {
+    "a lock without its value": (
+        "UPDATE coord_record SET value = NULL, index_key = NULL WHERE `key` LIKE 'lock/%' AND index_key = ''"
+    ),
     "a lock": "DELETE FROM coord_record WHERE `key` LIKE 'lock/%=ada'",
     "a renamed lock": "UPDATE coord_record SET `key` = CONCAT(`key`, 'x') WHERE `key` LIKE 'lock/%'",
     "a finished task": "DELETE FROM coord_record WHERE `key` LIKE 'task/%task-00%'",

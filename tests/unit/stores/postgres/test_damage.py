@@ -54,6 +54,9 @@ def test_what_another_program_changed_is_corrupt(
 
 
 DAMAGE = {
+    "a lock without its value": (
+        "UPDATE coord.record SET value = NULL, index_key = NULL WHERE key LIKE 'lock/%' AND index_key = ''"
+    ),
     "a lock": "DELETE FROM coord.record WHERE key LIKE 'lock/%=ada'",
     "a finished task": "DELETE FROM coord.record WHERE key LIKE 'task/%task-00%'",
     "a changed owner": (
