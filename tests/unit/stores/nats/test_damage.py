@@ -181,12 +181,12 @@ def test_no_damage_gives_a_wrong_answer(nats_server: NatsServer) -> None:
     """Locks, tasks and claims in messages that vanish or change: refused, or answered as before."""
     url = nats_server.fresh_store_url()
     damage.fill(url)
-    campaign = damage.Campaign(damage.ask_all(lambda: open_store(url)))
+    campaign = damage.Campaign(damage.ask_other(lambda: open_store(url)))
     for what in ("a removed message", "the newest message", "the oldest message", "a purge", "the stream"):
         url = nats_server.fresh_store_url()
         damage.fill(url)
         with admin(url) as server:
             ATTACKS[what](server)
-        campaign.add(what, damage.ask_all(lambda url=url: open_store(url)))  # type: ignore[misc]
-    assert [wrong for wrong in campaign.wrong if "log:" not in wrong] == []
+        campaign.add(what, damage.ask_other(lambda url=url: open_store(url)))  # type: ignore[misc]
+    assert campaign.wrong == []
     assert campaign.refused == campaign.rounds
