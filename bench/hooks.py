@@ -67,7 +67,7 @@ def _calls(python: str, program: str, repository: Path, number: int) -> dict[str
             {"session_id": "bench", "cwd": str(repository), "hook_event_name": event, **call}
         ).encode()
 
-    hook = [python, "-I", program, "claude"]
+    hook = [python, "-I", "-S", program, "claude"]
     return {
         "pass": ([python, "-c", "pass"], b""),
         "before a tool that reads": (hook, told("PreToolUse", "Read")),

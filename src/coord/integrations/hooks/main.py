@@ -1,4 +1,4 @@
-"""The program that coding agents run for their hooks: `python -I main.py claude|codex|gemini [GIT-DIR]`.
+"""The program that coding agents run for their hooks: `python -I -S main.py claude|codex|gemini [GIT-DIR]`.
 
 The second argument names the repository that the hook was set up for; without it the hook serves all
 repositories. The event comes on standard input. The answer goes to standard output in the form of the tool,
@@ -38,6 +38,8 @@ GRACE_S = 1.0
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 EXIT_REFUSED = 2
 BEFORE = ("PreToolUse", "BeforeTool")
+LEVELS_BELOW_PACKAGES = 4
+"""How many folders above this file the packages are: hooks, integrations, coord, site-packages."""
 READERS = {
     "claude": (
         *(
@@ -267,9 +269,24 @@ def _write(fd: int, data: bytes) -> None:
         return
 
 
+def find_packages() -> None:
+    """Let Python find coord and its libraries if it was started without `site` (-S), 2 ms earlier."""
+    if "site" in sys.modules:
+        return
+    root = os.path.abspath(__file__)
+    for _ in range(LEVELS_BELOW_PACKAGES):
+        root = os.path.dirname(root)
+    sys.path.append(root)
+    if not os.path.isdir(f"{root}/msgspec"):  # an editable install, or libraries in several folders
+        import site
+
+        site.main()
+
+
 def main(words: list[str]) -> NoReturn:
     """Run the hook of a tool."""
     gc.disable()  # the process ends before garbage matters
+    find_packages()
     if len(words) not in (1, 2) or words[0] not in TOOLS:
         _write(2, f"coord: usage: main.py {'|'.join(TOOLS)} [GIT-DIRECTORY]\n".encode())
         os._exit(EXIT_REFUSED)

@@ -144,7 +144,7 @@ def command_of(tool: Tool, *, shared: bool, git_directory: str = "") -> str:
         return SHARED_COMMAND.format(tool=tool.name)
     words = (
         sys.executable,
-        "-I",
+        *("-I", "-S"),
         program("integrations/hooks/main.py"),
         tool.name,
         *((git_directory,) if git_directory else ()),

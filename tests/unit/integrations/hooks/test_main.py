@@ -19,7 +19,7 @@ from tests.support.hook_harness import HookHarness
 from tests.support.servers.redis import RedisServer
 from tests.support.servers.server import running
 
-PROGRAM = [sys.executable, "-I", hook_main.__file__]
+PROGRAM = [sys.executable, "-I", "-S", hook_main.__file__]
 ANSWERS_S = 30
 """Far more than a hook may take, and far less than a stuck one would."""
 
