@@ -174,6 +174,13 @@ MUTANTS = [
         (VANISHED, "-k", "newest"),
     ),
     Mutant(
+        "SQLite: a record that lost its value is taken for a tombstone",
+        "coord.stores.sqlite.store:SqliteStore._verify",
+        'self._checksums.checked(key, version, checksum, None, "")',
+        "pass",
+        (VANISHED, "-k", "lost"),
+    ),
+    Mutant(
         "Postgres: a record that lost its value is taken for a tombstone",
         "coord.stores.postgres.table_store:PostgresStore.verify",
         'self._checksums.checked(key, version, checksum, None, "")',

@@ -56,7 +56,8 @@ INDEXED = """SELECT count(*) FROM (
     SELECT log, key, index_key FROM record INDEXED BY record_index_key WHERE log = ? AND index_key <> ''
     ) AS position CROSS JOIN record ON record.log = position.log AND record.key = position.key
 WHERE record.index_key = position.index_key"""
-DEAD = "SELECT count(*) FROM record INDEXED BY record_dead WHERE log = ? AND value IS NULL"
+DEAD = """SELECT key, version, checksum FROM record INDEXED BY record_dead
+WHERE log = ? AND value IS NULL"""
 DEAD_TOTALS = """SELECT count(*), coalesce(sum(checksum - version), 0), group_concat(key, char(0)) FROM record
 WHERE log = ? AND value IS NULL AND version < ?"""
 

@@ -60,6 +60,7 @@ CHANGES = {
     "a key": "UPDATE record SET key = 'key-7' WHERE key = 'key-3'",
     "an index key": "UPDATE record SET index_key = 'due/9' WHERE key = 'key-3'",
     "a record": "DELETE FROM record WHERE key = 'key-3'",
+    "a lost value": "UPDATE record SET value = NULL WHERE key = 'plain'",
     "a tombstone": "DELETE FROM record WHERE key = 'gone'",
     "all records": "DELETE FROM record",
     "one record more": "INSERT INTO record SELECT log, 'x', version, checksum, '', value FROM record LIMIT 1",
@@ -90,7 +91,9 @@ def test_what_another_program_changed_is_corrupt(path: Path, change: str) -> Non
     assert "coord doctor --repair" in caught.value.hint
 
 
-UNSEEN_BY_THEIR_READERS = ("a record", "a key", "all records", "a version", "a tombstone", "the newest entry")
+UNSEEN_BY_THEIR_READERS = (
+    "a record", "a key", "all records", "a version", "a lost value", "a tombstone", "the newest entry"
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("what", UNSEEN_BY_THEIR_READERS)
