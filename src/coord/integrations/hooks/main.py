@@ -175,7 +175,7 @@ class Hook:
 
         from coord.host.startup import import_msgspec
 
-        import_msgspec()
+        import_msgspec(only_plain=True)
 
         self._form = import_module(f"coord.integrations.hooks.tools.{self.tool}")
         self.event = self._form.parse(payload)._replace(installed_for=self.installed_for)

@@ -84,8 +84,8 @@ def test_init_and_uninstall(coord: Coord, repository: Path) -> None:
     settings = json.loads((repository / ".claude/settings.local.json").read_text())
     (group,) = settings["hooks"]["PreToolUse"]
     words = settings["hooks"]["PostToolUse"][0]["hooks"][0]["command"].split()
-    assert (words[0], words[2], words[4]) == ("exec", "-I", "claude")
-    assert all(os.path.isabs(word) and os.path.isfile(word) for word in (words[1], words[3]))
+    assert (words[0], *words[2:4], words[5]) == ("exec", "-I", "-S", "claude")
+    assert all(os.path.isabs(word) and os.path.isfile(word) for word in (words[1], words[4]))
     assert group["hooks"][0]["onFailure"] == "block"
     assert (repository / agent_docs.SKILL_PATH).read_text().startswith("---\nname: agent-sync\n")
     assert coord("ann init --yes", *ALL).answer["changed"] == []
