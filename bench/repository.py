@@ -4,8 +4,6 @@ from pathlib import Path
 
 from bench.watched import Watch, WatchedDatabase
 from coord.sdk.client.client import Client, connect
-from coord.sdk.client.open import initialise
-from coord.stores.urls import scheme_of
 
 PATH = "src/login/form.py"
 """What is locked: a literal path, three deep."""
@@ -27,9 +25,7 @@ def environment(repository: Path) -> dict[str, str]:
 
 
 def open_client(url: str, repository: Path, session: str) -> Client:
-    """Connect in the name of a session; commands with the same URL find the same locks."""
-    if scheme_of(url) != "memory":
-        initialise(str(repository), environment(repository), url=url)
+    """Connect in the name of a session."""
     return connect(url, session=session, cwd=str(repository), environ=environment(repository))
 
 

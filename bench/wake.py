@@ -16,9 +16,10 @@ from bench.commands import command_environment
 from bench.figures import Figure, latency_ms
 from bench.fresh import ROOT
 from bench.places import Places
-from bench.repository import PATH, PATIENCE_S, make_repository, open_client
+from bench.repository import PATH, PATIENCE_S, environment, make_repository, open_client
 from bench.scale import Scale
 from coord.sdk.client.client import Client
+from coord.sdk.client.open import initialise
 
 STORES = ("files", "sqlite")
 LIBRARY_P50_MS = 5.0
@@ -38,8 +39,9 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     """Yield how long a blocked call of the library, and a blocked command, takes to return."""
     if store not in STORES:
         return
-    repository = make_repository(places.folder)
+    repository = make_repository(Path(tempfile.mkdtemp(dir=places.folder)))
     url = places.fresh_url(store)
+    initialise(str(repository), environment(repository), url=url)  # commands and clients find the same locks
     with open_client(url, repository, "holder") as holder:
         wakes = _library(holder, url, repository, scale.wakes)
         yield _figure(store, "blocked Client.acquire returns", wakes, LIBRARY_P50_MS)
