@@ -9,6 +9,13 @@ AGAINST_BASH = "tests/unit/integrations/shell_commands/test_against_bash.py"
 
 MUTANTS = [
     Mutant(
+        "an agent copies a branch over a protected one",
+        "coord.integrations.hooks.protected_files:_check_command",
+        "if _passes_gate(rest):",
+        "if False:",
+        ("tests/unit/integrations/hooks/test_protected_files.py",),
+    ),
+    Mutant(
         "a successful command is blamed on peers",
         "coord.integrations.hooks.same_work:peers_at_the_same",
         "if not failed and not _FAILURE.search",

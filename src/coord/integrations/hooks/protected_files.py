@@ -82,6 +82,8 @@ def _check_command(command: "Command") -> str:
     from coord.integrations.shell_commands.git_commands import global_options, sets_config
 
     options, rest = global_options(command.words)
+    if _passes_gate(rest):
+        return "moves a protected branch in a way that no hook of git sees"
     keys = [value.partition("=")[0].lower() for name, value in options if name in ("-c", "--config-env")]
     keys += [
         (value or "*").lower()
@@ -97,6 +99,20 @@ def _check_command(command: "Command") -> str:
     if rest[:1] == ("clone",) or rest[:1] == ("init",):
         keys = []
     return "changes the hooks of git" if any(_decides_hooks(key) for key in keys) else ""
+
+
+def _passes_gate(words: Sequence[str | None]) -> bool:
+    """Whether a command of git moves a protected branch without a hook: `branch -C`, `symbolic-ref`."""
+    from coord.integrations.git.gate.stubs import PROTECTED
+
+    verb, rest = (words[0] if words else ""), [word or "" for word in words[1:]]
+    named = [word.removeprefix("refs/heads/") for word in rest if not word.startswith("-")]
+    flags = {word for word in rest if word.startswith("-")}
+    if verb == "symbolic-ref":
+        changes = len(named) > 1 or bool(flags & {"-d", "--delete"})
+        return changes and bool(named) and named[0] in PROTECTED
+    copies = bool(flags & {"-C", "-c", "--copy"})
+    return verb == "branch" and copies and bool(named) and named[-1] in PROTECTED
 
 
 def _config_keys(command: "Command", words: Sequence[str | None], keys: list[str]) -> list[str]:
