@@ -3,9 +3,10 @@
 `__all__` lists the public names. Each is imported on first use, so `import coord` takes almost no time.
 """
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers know it; `typing` takes as long as the start of Python
 if TYPE_CHECKING:
+    from typing import Any
+
     from coord.core.errors import (
         Busy,
         ClaimLost,
@@ -120,7 +121,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _MODULES:
         raise AttributeError(f"module 'coord' has no attribute {name!r}")
     from importlib import import_module

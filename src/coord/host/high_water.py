@@ -7,9 +7,9 @@ durable, and without a sync: it may be too low after a power failure, and is nev
 
 import contextlib
 import os
+from binascii import crc32  # loaded already, unlike zlib
 from collections.abc import Mapping
 from typing import NamedTuple
-from zlib import crc32
 
 from coord.core.errors import Corrupt
 

@@ -21,15 +21,14 @@ def import_msgspec(*, only_plain: bool = False) -> None:
     """Import msgspec without the modules that encoding and decoding do not need.
 
     `typing_extensions` alone takes as long as the start of Python; the others a fifth of msgspec. With
-    `only_plain`, msgspec knows no decimals in this process: a hook has none, and saves 1 ms.
+    `only_plain`, msgspec knows no decimals and UUIDs in this process: a hook has none, and saves 1.5 ms.
     """
     if "msgspec" in sys.modules:
         return
     absent = [] if "typing_extensions" in sys.modules else ["typing_extensions"]
     later: list[ModuleType] = [_Later(name) for name in _LATER if name not in sys.modules]
-    if only_plain and "decimal" not in sys.modules:
-        later.append(ModuleType("decimal"))
-        vars(later[-1])["Decimal"] = type("Decimal", (), {})  # msgspec takes the type from there
+    if only_plain:
+        later += [_stand_in(name, types) for name, types in _NOT_PLAIN.items() if name not in sys.modules]
     sys.modules.update({module.__name__: module for module in later})
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
     try:
@@ -40,6 +39,16 @@ def import_msgspec(*, only_plain: bool = False) -> None:
 
 
 _LATER = ("platform", "textwrap", "msgspec.inspect", "msgspec.toml", "msgspec.yaml")
+
+
+_NOT_PLAIN = {"decimal": ("Decimal",), "uuid": ("UUID", "SafeUUID")}
+"""Types that msgspec takes from modules which it imports for nothing else."""
+
+
+def _stand_in(name: str, types: tuple[str, ...]) -> ModuleType:
+    module = ModuleType(name)
+    vars(module).update({each: type(each, (), {"unknown": None}) for each in types})
+    return module
 
 
 class _Later(ModuleType):

@@ -9,9 +9,9 @@ their digests. A commit needs the digests of the rows that it replaces. Its proc
 `Checksums` remembers them: equal versions mean equal rows.
 """
 
+from binascii import crc32
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
-from zlib import crc32
 
 import msgspec
 

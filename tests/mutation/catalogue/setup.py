@@ -122,9 +122,9 @@ MUTANTS = [
     ),
     Mutant(
         "a hook whose program is gone lets a call pass",
-        f"{_SETUP}.tools:refusing_command",
-        "exit 2; }}; ",
-        "exit 1; }}; ",
+        f"{_SETUP}.tools:_refuse",
+        "exit 2",
+        "exit 1",
         (f"{_FILES}/test_tools.py::test_a_program_that_is_gone",),
     ),
     Mutant(

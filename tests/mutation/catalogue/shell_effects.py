@@ -306,8 +306,8 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "a changed file is not file_stat once it is committed",
-        "coord.integrations.shell_effects.worktree_state:_query.ask",
+        "a changed file is not seen once it is committed",
+        "coord.integrations.shell_effects.worktree_state:_answers",
         ", GIT_INDEX_FILE=index",
         "",
         (

@@ -17,7 +17,6 @@ from coord.core.locks.schema import EndReason, Lock, LockRequest, WaitState
 from coord.core.locks.table import LockTable, RequestAt, conflicts_with, load_table, resources_of, waiters
 from coord.core.locks.wait_queue import GONE, alive, drop_request, grant_waiters, prefetch_liveness
 from coord.core.messages.inbox import notify
-from coord.core.messages.quoting import quote_name
 from coord.core.sessions.commands import DeclareDead
 from coord.core.transaction import Transaction
 
@@ -31,6 +30,8 @@ def end_if_owner_gone(tx: Transaction, lock_at: LockAt, now: int) -> list[Resour
     if end_reason is EndReason.OWNER_DEAD:
         return declare_dead(tx, lock_at.lock.owner, evidence, now)
     if end_reason is EndReason.EXPIRED:
+        from coord.core.messages.quoting import quote_name  # noqa: PLC0415 - few locks expire
+
         subject = f"Your lock on {quote_name(lock_at.lock.resource)} has expired: {evidence}."
         notify(tx, lock_at.lock.owner, "warn", subject, now, {"resource": lock_at.lock.resource})
     return end_lock(tx, lock_at, end_reason, now, note=evidence)

@@ -21,7 +21,7 @@ compared in a case-folded form, in which `?` and classes count characters. Both 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -57,7 +57,7 @@ _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 _SPECIAL = re.compile(r"[\\*?\[{}]")
 _ESCAPE = re.compile(r"\\([\\*?\[\]{},!^-])")
 _MEMBER = r"(?:\\[\\*?\[\]{},!^-]|\[(?![.:=])|[^\\\[\]/])"
-_TOKEN = re.compile(
+_TOKEN = (
     r"\\(?P<escaped>[\\*?\[\]{},!^-])"
     r"|(?P<run>\*+)"
     r"|(?P<one>\?)"
@@ -418,10 +418,16 @@ def _without_needless_escapes(part: str) -> str:
     )
 
 
+@cache
+def _token() -> re.Pattern[str]:
+    """Return the compiled pattern; compiling takes long, and most paths have no special characters."""
+    return re.compile(_TOKEN)
+
+
 def _tokens(text: str) -> Iterator[re.Match[str]]:
-    position = 0
+    position, token_at = 0, _token().match
     while position < len(text):
-        token = _TOKEN.match(text, position)
+        token = token_at(text, position)
         if token is None and text[position] == "[":
             raise _invalid(
                 text, "has a [ that does not begin a class", r"write [abc] or [!a-z], or \[ in a name"

@@ -45,12 +45,10 @@ def _changed(worktree: str, names: list[str]) -> set[str] | None:
     """Return the changed, new and ignored files among these; folders end with a slash."""
     words = ("--literal-pathspecs", "status", "--porcelain=v1", "-z", "--no-renames", "--ignored=traditional")
     try:
-        done = Git(worktree).run(
-            *words, "--untracked-files=all", "--", *names, timeout_s=deadline_s() * GIT_SHARE
-        )
+        running = Git(worktree).start(*words, "--untracked-files=all", "--", *names)
+        return {entry[3:] for entry in running.result(deadline_s() * GIT_SHARE).names}
     except CoordError:
         return None
-    return {entry[3:] for entry in done.names} if done.code == 0 else None
 
 
 def _within(name: str, changed: set[str]) -> bool:

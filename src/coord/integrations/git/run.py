@@ -21,6 +21,7 @@ OnWait = Callable[[float], None]
 TERMINATE_S = 5.0
 """How long git may take to remove its lock files after it was asked to end."""
 INDEX_WAIT_S = 10.0
+PIPE_BYTES = 1 << 20
 INDEX_NAP_S = 0.03
 _HOOK_VARIABLES = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"),
@@ -122,13 +123,17 @@ class Git:
 
     def quick(self, *arguments: str, stdin: bytes = b"") -> GitResult:
         """Run a short git command, or raise GitFailed; made for hooks, which must start fast."""
+        return self.start(*arguments, stdin=stdin).result()
+
+    def start(self, *arguments: str, stdin: bytes = b"", **environ: str) -> "RunningGit":
+        """Start a git command that reads a short input; several can run at the same time."""
         given, giving = os.pipe()
         taking, taken = os.pipe()
         nowhere = os.open(os.devnull, os.O_WRONLY)
         ends = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate((given, taken, nowhere))]
         try:
             words = ["git", "-C", self.folder, *arguments]
-            process = os.posix_spawnp("git", words, self.environ, file_actions=ends)
+            process = os.posix_spawnp("git", words, {**self.environ, **environ}, file_actions=ends)
         except OSError as error:
             os.close(giving)
             os.close(taking)
@@ -136,15 +141,9 @@ class Git:
         finally:
             for end in (given, taken, nowhere):
                 os.close(end)
-        with open(giving, "wb", 0) as pipe, open(taking, "rb") as stderr:
-            with contextlib.suppress(BrokenPipeError):  # git has ended already; its exit code says why
-                pipe.write(stdin)
-            pipe.close()
-            out = stderr.read()
-        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-        if code:
-            raise GitFailed(arguments, code, "")
-        return GitResult(code, out, "")
+        with open(giving, "wb", 0) as pipe, contextlib.suppress(BrokenPipeError):
+            pipe.write(stdin)  # if git has ended already, its exit code says why
+        return RunningGit(arguments, process, taking)
 
     def must(self, *arguments: str, stdin: bytes = b"", **environ: str) -> GitResult:
         """Run git; raise GitFailed if it fails."""
@@ -174,6 +173,50 @@ class Git:
             if not faster or time.monotonic() >= deadline:
                 raise GitFailed(arguments, done.code, done.stderr)
             time.sleep(INDEX_NAP_S)  # noqa: TID251 - git has no way to wait for the index
+
+
+class RunningGit:
+    """A git command that runs; what it prints as an error goes nowhere. Without its result it is a zombie."""
+
+    def __init__(self, arguments: tuple[str, ...], process: int, output: int) -> None:
+        self._arguments = arguments
+        self._process = process
+        self._output = output
+
+    def result(self, timeout_s: float | None = None) -> GitResult:
+        """Return the result when git ends, or raise GitFailed; Unavailable after the timeout."""
+        try:
+            out = self._read(timeout_s)
+        except Unavailable:
+            from signal import SIGTERM  # slow to import
+
+            os.kill(self._process, SIGTERM)  # SIGKILL would leave its lock files
+            raise
+        finally:
+            os.close(self._output)
+            code = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        if code:
+            raise GitFailed(self._arguments, code, "")
+        return GitResult(code, out, "")
+
+    def _read(self, timeout_s: float | None) -> bytes:
+        if timeout_s is None:
+            with open(self._output, "rb", closefd=False) as file:
+                return file.read()
+        import select
+
+        poll = select.poll()
+        poll.register(self._output, select.POLLIN)
+        deadline, found = time.monotonic() + timeout_s, b""
+        while poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            some = os.read(self._output, PIPE_BYTES)
+            if not some:
+                return found
+            found += some
+        raise Unavailable(
+            f"git {self._arguments[0]} did not end within {timeout_s:g} s",
+            hint="look for another git or a slow hook",
+        )
 
 
 def _communicate(

@@ -131,7 +131,7 @@ def base_event(
     writes: tuple[str, ...] = ()
     opaque = bool(tool_name) and tool_name not in known
     if opaque:
-        from coord.integrations.hooks.main import READ_ONLY_TOOLS
+        from coord.integrations.hooks.hook import READ_ONLY_TOOLS
 
         opaque = tool_name not in READ_ONLY_TOOLS
     if opaque:

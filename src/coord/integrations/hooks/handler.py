@@ -23,7 +23,7 @@ from coord.host.consent import read_consented
 from coord.host.paths import path_in_resource
 from coord.host.store_location import StoreLocation
 from coord.host.tool_process import ToolProcess
-from coord.integrations.hooks import messages, protected_files
+from coord.integrations.hooks import protected_files
 from coord.integrations.hooks.config import Settings, read_settings
 from coord.integrations.hooks.events import ALLOW, CONTENDED_PROGRAMS, Answer, Event, Kind
 from coord.integrations.hooks.identity import caller_of, tenant_of
@@ -51,6 +51,15 @@ NO_CALL = "-"
 def _files(target: Target) -> list[str]:
     """Return the files among the locks of a target."""
     return [path_in_resource(text) for text in target.resources if text.startswith("file:")]
+
+
+def _inbox(unread: "list[MessageInfo]") -> tuple[str, list[str]]:
+    """Return the text of unread messages and their ids; most calls have none, and start faster without it."""
+    if not unread:
+        return "", []
+    from coord.integrations.hooks.messages import inbox
+
+    return inbox(unread)
 
 
 class HookHandler:
@@ -105,7 +114,9 @@ class HookHandler:
         targets = targets_of(self.event, self._environ, home, self.settings, self._line)
         named = [text for target in targets for text in target.resources if not text.startswith("file:")]
         if named and (self.event.background or (self._line is not None and self._line.outlives_call)):
-            self._reply(Answer(deny=messages.background_denial(named)))
+            from coord.integrations.hooks.messages import background_denial
+
+            self._reply(Answer(deny=background_denial(named)))
             return
         for target in targets:
             connection = self._connect(target.location)
@@ -122,9 +133,11 @@ class HookHandler:
             if reply.after_loss:
                 salvaged += self._salvage(target, reply)
         if salvaged:  # the agent read these files before; it holds them now and may read them again
+            from coord.integrations.hooks.messages import salvage_notice
+
             for connection, _ in begun:
                 connection.call(EndToolCall(connection.caller, self._call()))
-            self._reply(Answer(deny=messages.salvage_notice(salvaged)))
+            self._reply(Answer(deny=salvage_notice(salvaged)))
             return
         for connection, target in begun:
             self._observe_before(connection, target, home)
@@ -193,12 +206,13 @@ class HookHandler:
         if self._line is not None and not self.event.writes and self._line.only_coord():
             return ""
         from coord.core.messages.commands import PeekMessages
+        from coord.integrations.hooks.messages import EMERGENCY, emergency
 
         caller = connection.caller
         peek = PeekMessages(caller if session == caller.session else Caller(session))
-        found = [each for each in connection.call(peek).messages if each.kind == messages.EMERGENCY]
+        found = [each for each in connection.call(peek).messages if each.kind == EMERGENCY]
         acts_as = session if session == caller.session and self.event.agent else ""
-        return messages.emergency(found, acts_as) if found else ""
+        return emergency(found, acts_as) if found else ""
 
     def _begin(self, connection: Connection, target: Target, *, despite_emergency: bool = False) -> LockReply:
         command = BeginToolCall(
@@ -223,11 +237,13 @@ class HookHandler:
         return "".join(char for char in line[:80] if char.isprintable())
 
     def _denial(self, reply: LockReply, target: Target) -> str:
+        from coord.integrations.hooks.messages import denial
+
         blocked = (*target.resources, *target.checked, *target.committed)
         if reply.holder is not None and reply.holder.resource in blocked:
             blocked = (reply.holder.resource,)
         of_files = any(text.startswith("file:") for text in blocked)
-        return messages.denial(reply, blocked, "" if of_files else self.event.command or "")
+        return denial(reply, blocked, "" if of_files else self.event.command or "")
 
     def _undo(self, begun: list[tuple[Connection, Target]]) -> None:
         """Release the locks taken in some stores after another store refused."""
@@ -256,7 +272,7 @@ class HookHandler:
                 ended = connection.call(end)
             self._release_done(connection, ended, look=self.event.writes_anything or self.event.failed)
         said.append(self._same_work(first))
-        text, ids = messages.inbox(unread)
+        text, ids = _inbox(unread)
         self._reply(Answer(note="\n".join(each for each in (*said, text) if each)))
         if ids and first is not None:
             with suppress(CoordError):  # the next hook offers it again
@@ -299,7 +315,7 @@ class HookHandler:
         connection = self._connect(home)
         keep = EndToolCall(connection.caller, NO_CALL)
         _, received = connection.engine.call_many([keep, ReceiveMessages(connection.caller)])
-        text, ids = messages.inbox(received.messages)
+        text, ids = _inbox(received.messages)
         self._reply(Answer(note=text))
         if ids:
             with suppress(CoordError):  # the next hook offers it again
@@ -323,9 +339,11 @@ class HookHandler:
         if not held or self.event.reminded:
             self._reply(ALLOW)
             return
+        from coord.integrations.hooks.messages import reminder
+
         newest = max(lock.fence for lock in held)
         connection.call(ReleaseHookLocks(connection.caller, connection.location.repository_id, (), newest))
-        self._reply(Answer(keep_going=messages.reminder(held)))
+        self._reply(Answer(keep_going=reminder(held)))
 
     def _start(self) -> None:
         home = self._home()

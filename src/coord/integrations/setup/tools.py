@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import coord
 from coord.core.errors import Invalid
 from coord.integrations.deadline import deadline_s
-from coord.integrations.hooks.main import READERS
+from coord.integrations.hooks.hook import READERS
 from coord.integrations.setup.text.json_edit import Node, add_member, read_json, remove_member
 
 OUR_COMMANDS = ("coord/integrations/hooks/main.py", "coord hook ")
@@ -159,24 +159,22 @@ def refusing_command(tool: Tool, git_directory: str) -> str:
     that. So a shell waits for the hook, kills a frozen one, and turns every failure into a refusal.
     """
     client = program("integrations/hooks/main.py")
-    gone = quote(f"{FAILURE} cannot run, {sys.executable} or {client} is gone. {_NEXT_STEP}")
-    guard = f"[ -x {quote(sys.executable)} ] && [ -r {quote(client)} ] || {{ echo {gone} >&2; exit 2; }}; "
-    command = command_of(tool, shared=False, git_directory=git_directory)
-    hook = command.removeprefix("exec ")
-    # Claude Code kills and refuses a frozen hook itself (`onFailure`), and a watcher would cost 1 ms.
-    script = _refusing(hook) if tool is CLAUDE else _watched(hook)
-    return f"exec /bin/sh -c {quote(guard + script)}"
+    gone = _refuse(f"{FAILURE} cannot run, {sys.executable} or {client} is gone. {_NEXT_STEP}")
+    guard = f"test -x {quote(sys.executable)} && test -r {quote(client)} || {gone}"
+    hook = command_of(tool, shared=False, git_directory=git_directory).removeprefix("exec ")
+    if tool is CLAUDE:  # it kills and refuses a frozen hook itself (`onFailure`); a watcher would cost 1 ms
+        return f"{guard}; {hook} || {_refuse(f'{FAILURE} failed. {_NEXT_STEP}')}"
+    return f"{guard}; exec /bin/sh -c {quote(_watched(hook))}"
+
+
+def _refuse(why: str) -> str:
+    """Return a command that refuses the call in every shell: tools may run hooks by that of the user."""
+    return f"exec /bin/sh -c {quote(f'echo {quote(why)} >&2; exit 2')}"
 
 
 FAILURE = "coord: the hook"
 """How a refusal begins that comes from the shell around a hook, not from the hook."""
 _NEXT_STEP = "Nothing was changed. A person has to run coord doctor --fix"
-
-
-def _refusing(command: str) -> str:
-    """Return a script that refuses the call if a command fails."""
-    failed = quote(f"{FAILURE} failed. {_NEXT_STEP}")
-    return f"{command}; code=$?; case $code in 0|2) exit $code;; esac; echo {failed} >&2; exit 2"
 
 
 def _watched(command: str) -> str:

@@ -14,7 +14,13 @@ from coord.core.locks.commands import LockInfo
 from coord.core.messages.commands import SendMessage
 from coord.core.messages.quoting import quote, quote_name
 from coord.integrations.git.run import Git
-from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls, sessions_elsewhere
+from coord.integrations.shell_effects.call_log import (
+    Call,
+    CallFolder,
+    Calls,
+    CallText,
+    sessions_elsewhere,
+)
 from coord.integrations.shell_effects.evidence import wrote_it
 from coord.integrations.shell_effects.restore import (
     NO_FILE,
@@ -39,13 +45,6 @@ from coord.sdk.client.connection import Connection
 NAMED_MAX = 20
 PATH_CHARS_MAX = 120
 READ = "read"
-
-
-class CallText(NamedTuple):
-    """What a call says that it does, and where it ran."""
-
-    text: str = ""
-    cwd: str = ""
 
 
 class Finding(NamedTuple):

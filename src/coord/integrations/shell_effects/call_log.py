@@ -7,7 +7,7 @@ damaged or is full, calls may be missing; then other calls count as running, so 
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -39,6 +39,13 @@ class Call(msgspec.Struct, array_like=True):
     ended: int = 0
     paths: tuple[bytes, ...] = ()
     """The files that an editor writes; a shell may write any."""
+
+
+class CallText(NamedTuple):
+    """What a call says that it does, and where it ran."""
+
+    text: str = ""
+    cwd: str = ""
 
 
 class Calls(msgspec.Struct):

@@ -12,8 +12,15 @@ from coord.core.locks.commands import BeginToolCall, LockInfo, LockReply, Outcom
 from coord.host.repository import git_dir_of
 from coord.integrations.git.clean_files import differing_from_head
 from coord.integrations.git.run import Git
-from coord.integrations.shell_effects.attribution import Attribution, CallText
-from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls, read_file, remove, write_file
+from coord.integrations.shell_effects.call_log import (
+    Call,
+    CallFolder,
+    Calls,
+    CallText,
+    read_file,
+    remove,
+    write_file,
+)
 from coord.integrations.shell_effects.enforcement_files import (
     EnforcementCheck,
     enforcement_files,
@@ -132,18 +139,22 @@ class ShellCall:
             forget_content(self._git, self._folder, self._session, locked)
         else:
             save_content(self._git, self._folder, self._session, locked)
-        attribution = Attribution(
-            self._connection, self._git, self._folder, self._index, mine, calls, request
-        )
-        for change in found[:CHANGES_MAX]:
-            if texts.get(change.path) in holders:
+        notes: list[str] = []
+        held = [change for change in found[:CHANGES_MAX] if texts.get(change.path) in holders]
+        if held:
+            from coord.integrations.shell_effects.attribution import Attribution  # slow to import
+
+            attribution = Attribution(
+                self._connection, self._git, self._folder, self._index, mine, calls, request
+            )
+            for change in held:
                 attribution.add(
                     change,
                     holders[texts[change.path]],
                     before.held.get(os.fsencode(change.path)),
                     in_head=change.path not in dirty,
                 )
-        notes = attribution.report(restore=restore)
+            notes = attribution.report(restore=restore)
         unlocked = len(free[LOCKS_MAX:]) + len(found[CHANGES_MAX:])
         unlocked += sum(text not in holders for text in unlockable.values())
         if unlocked:

@@ -18,7 +18,6 @@ from coord.core.errors import CoordError
 from coord.core.messages.commands import SendMessage
 from coord.integrations.git.run import Git
 from coord.integrations.shell_effects.call_log import CallFolder, read_file, write_file
-from coord.integrations.shell_effects.evidence import wrote_it
 from coord.integrations.shell_effects.saved_content import (
     BYTES_MAX,
     SavedFile,
@@ -139,6 +138,8 @@ class EnforcementCheck:
         return tracked.code == 0 and self._git.run(*words).code == 0
 
     def _is_proven(self, path: str, former: bytes | None, now: bytes | None) -> bool:
+        from coord.integrations.shell_effects.evidence import wrote_it  # slow to import
+
         folder, name = os.path.split(path)
         return wrote_it(self._text, self._cwd or folder, folder, name, former, now)
 

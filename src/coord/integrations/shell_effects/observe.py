@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coord.core.errors import CoordError
-from coord.integrations.shell_effects.call_log import CallFolder
+from coord.integrations.shell_effects.call_log import CallFolder, CallText
 from coord.integrations.shell_effects.watched_files import WATCHED
 from coord.sdk.client.connection import Connection
 
@@ -64,7 +64,6 @@ def after_call(
         folder = CallFolder(connection.location.folder, worktree)
         try:
             if shell:
-                from coord.integrations.shell_effects.attribution import CallText
                 from coord.integrations.shell_effects.compare import ShellCall
 
                 request = CallText(text, cwd)

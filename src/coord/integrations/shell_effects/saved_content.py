@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import msgspec
 
 from coord.integrations.git.run import Git
-from coord.integrations.git.salvage.salvage import PREFIX, ref_name
 from coord.integrations.shell_effects.call_log import CallFolder, read_file, remove, short, write_file
 from coord.integrations.shell_effects.worktree_state import FileStat, file_stat, read_content
 
@@ -197,4 +196,6 @@ def _store(git: Git, files: dict[str, FileStat]) -> dict[str, str]:
 
 
 def _ref(git: Git, session: str, path: str) -> str:
+    from coord.integrations.git.salvage.salvage import PREFIX, ref_name  # slow to import
+
     return f"{PREFIX}/{ref_name(session)}/file-{short(f'{git.folder}{chr(0)}{path}')}"

@@ -8,7 +8,7 @@ were staged, committed or checked out since.
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ import msgspec
 from coord.core.errors import CoordError, Unavailable
 from coord.host.repository import repository_at
 from coord.integrations.deadline import deadline_s
-from coord.integrations.git.run import Git, GitFailed
+from coord.integrations.git.run import Git, RunningGit
 
 GIT_SHARE = 3 / 7
 """The part of a hook's deadline that git may use; a slower repository is not observed."""
@@ -156,41 +156,27 @@ def _differing(git: Git, index: str, watched: Sequence[str]) -> tuple[list[str],
     if patterns:
         ignored = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--")
         asks.append((*ignored, *(f":(glob){text}" for text in patterns)))
-    touched, *others = _run_parallel([_query(git, index, words) for words in asks])
+    touched, *others = _answers(git, index, asks)
     # A folder among the untracked files is a nested repository, which has its own locks.
     plain = (name for names in others for name in names if not name.endswith("/"))
     return list(dict.fromkeys(touched)), list(dict.fromkeys(plain))
 
 
-def _query(git: Git, index: str, words: tuple[str, ...]) -> Callable[[], list[str]]:
-    def ask() -> list[str]:
-        done = git.run(*words, timeout_s=deadline_s() * GIT_SHARE, GIT_INDEX_FILE=index)
-        if done.code:
-            raise GitFailed(words, done.code, done.stderr)
-        return done.names
-
-    return ask
-
-
-def _run_parallel(asks: list[Callable[[], list[str]]]) -> list[list[str]]:
-    """Run all at the same time and return their results; raise the first error."""
-    answers: list[list[str]] = [[] for _ in asks]
+def _answers(git: Git, index: str, asks: list[tuple[str, ...]]) -> list[list[str]]:
+    """Return the names that git prints for each question; all are asked at the same time."""
+    deadline = time.monotonic() + deadline_s() * GIT_SHARE
+    running: list[RunningGit] = []
+    answers: list[list[str]] = []
     errors: list[CoordError] = []
-
-    def run(number: int) -> None:
+    try:
+        running.extend(git.start(*words, GIT_INDEX_FILE=index) for words in asks)
+    except CoordError as error:
+        errors.append(error)
+    for each in running:  # each needs its end, also after an error
         try:
-            answers[number] = asks[number]()
+            answers.append(each.result(max(0.0, deadline - time.monotonic())).names)
         except CoordError as error:
             errors.append(error)
-
-    from threading import Thread  # slow to import, and hooks for editors do not need it
-
-    threads = [Thread(target=run, args=(number,), daemon=True) for number in range(1, len(asks))]
-    for thread in threads:
-        thread.start()
-    run(0)
-    for thread in threads:
-        thread.join()
     if errors:
         raise errors[0]
     return answers

@@ -1,8 +1,8 @@
 """The row of a log and the metadata of a SQLite file, each with a checksum."""
 
 import sqlite3
+from binascii import crc32
 from typing import NamedTuple
-from zlib import crc32
 
 from coord.stores.checksums import Checksums, Totals, damaged
 

@@ -46,3 +46,22 @@ def test_a_git_that_takes_too_long_leaves_no_lock(tmp_path: Path) -> None:
         Git(str(tmp_path / "shop"), environ=PLAIN).run(*words, timeout_s=1.0)
     assert (tmp_path / "shop/began").exists()
     assert not (tmp_path / "shop/.git/index.lock").exists()
+
+
+def test_a_started_git_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    """A hook waits for git no longer than its deadline allows; what git prints until then is no answer."""
+    made_repository(tmp_path / "shop")
+    git = Git(str(tmp_path / "shop"), environ=PLAIN)
+    slow = git.start("-c", "alias.slow=!echo some; touch began; exec sleep 60", "slow")
+    with pytest.raises(Unavailable, match="did not end within 1 s"):
+        slow.result(1.0)
+    assert git.start("rev-parse", "--show-toplevel").result(60.0).text == git.folder
+
+
+def test_a_started_git_may_print_more_than_a_pipe_holds(tmp_path: Path) -> None:
+    """Several run at the same time, and each is read when its turn comes."""
+    made_repository(tmp_path / "shop")
+    git = Git(str(tmp_path / "shop"), environ=PLAIN)
+    blob = git.must("hash-object", "-w", "--stdin", stdin=b"y" * 3_000_000).text
+    running = [git.start("cat-file", "blob", blob) for _ in range(3)]
+    assert [len(each.result(60.0).out) for each in running] == [3_000_000] * 3

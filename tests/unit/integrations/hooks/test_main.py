@@ -287,7 +287,7 @@ def test_an_answer_that_is_late_by_a_moment_is_written_out() -> None:
     program = """if True:
         import os, time
         from _thread import start_new_thread
-        from coord.integrations.hooks import main as client
+        from coord.integrations.hooks import hook as client
         from coord.integrations.hooks.events import Answer
         hook = client.Hook("claude")
         os.environ["COORD_HOOK_DEADLINE"] = "0.2"

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from coord.integrations.setup import tools
-from coord.integrations.setup.tools import TOOLS, Tool, hooks_of
+from coord.integrations.setup.tools import CLAUDE, TOOLS, Tool, hooks_of
 from tests.support.setup_folders import write
+from tests.support.shells import installed_shell
 
 PROGRAM = tools.program("integrations/hooks/main.py")
 
@@ -20,33 +21,41 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "ANSWER_S", 1)
 
 
-def played(tool: Tool, **changes: str) -> tuple[int, str, str]:
+def played(tool: Tool, shell: str = "/bin/sh", **changes: str) -> tuple[int, str, str]:
     """Run the command of a tool before a call, with other words in it; return its exit code and output."""
     command = hooks_of(tool, shared=False)[tool.before]["hooks"][0]["command"]
     for old, new in changes.items():
         command = command.replace({"python": sys.executable, "program": PROGRAM}[old], new)
     done = subprocess.run(
-        ["/bin/sh", "-c", command], input="{}", capture_output=True, text=True, check=False, timeout=60
+        [shell, "-c", command], input="{}", capture_output=True, text=True, check=False, timeout=60
     )
     return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=[tool.name for tool in TOOLS])
-@pytest.mark.parametrize("gone", ["python", "program"])
-def test_a_program_that_is_gone(tool: Tool, gone: str) -> None:
+@pytest.mark.parametrize(("gone", "shell"), [("python", "sh"), ("program", "sh"), ("program", "fish")])
+def test_a_program_that_is_gone(tool: Tool, gone: str, shell: str) -> None:
     """Issue 15: a cache was cleaned, or an environment removed; no tool takes that for a permission."""
-    code, out, errors = played(tool, **{gone: "/nowhere/hooks/main.py"})
+    code, out, errors = played(tool, installed_shell(shell), **{gone: "/nowhere/hooks/main.py"})
     assert (code, out) == (2, "")
     assert errors.startswith("coord: the hook cannot run, ")
     assert errors.endswith("is gone. Nothing was changed. A person has to run coord doctor --fix\n")
 
 
 @pytest.mark.parametrize("code", [1, 3, 126, 127, 139])
-def test_a_program_that_fails(tmp_path: Path, code: int) -> None:
+@pytest.mark.parametrize("tool", TOOLS[:2], ids=[tool.name for tool in TOOLS[:2]])
+def test_a_program_that_fails(tmp_path: Path, code: int, tool: Tool) -> None:
     """A broken Python ends with codes that tools take for a permission."""
     write(tmp_path / "python", f"#!/bin/sh\nexit {code}\n", 0o755)
-    found = played(TOOLS[1], python=str(tmp_path / "python"))
-    assert (found[0], found[2].startswith("coord: the hook failed, or did not answer")) == (2, True)
+    found = played(tool, python=str(tmp_path / "python"))
+    assert (found[0], found[2].startswith("coord: the hook failed")) == (2, True)
+
+
+def test_the_shell_of_the_user(tmp_path: Path) -> None:
+    """A tool may run its hooks by a shell that knows no `$?`: what fails there is refused as well."""
+    write(tmp_path / "python", "#!/bin/sh\nexit 1\n", 0o755)
+    code, _, errors = played(CLAUDE, installed_shell("fish"), python=str(tmp_path / "python"))
+    assert (code, errors.startswith("coord: the hook failed")) == (2, True)
 
 
 @pytest.mark.parametrize("code", [0, 2])

@@ -3,7 +3,6 @@
 import functools
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from coord.transports.cli.commands.registry import all_commands
 from coord.transports.cli.completion import SCRIPTS, candidates, quietly
 from coord.transports.cli.main import main
 from tests.support.cli import Coord
+from tests.support.shells import installed_shell
 from tests.support.terminals import Terminal
 
 KNOWN = {
@@ -118,13 +118,6 @@ REAL = [
 """What is typed after `coord`, and what Tab makes of the last word; the others offer nothing else."""
 
 
-def installed(shell: str) -> str:
-    found = shutil.which(shell)
-    if found is None:
-        pytest.skip(f"{shell} is not installed (tools/setup servers)")
-    return found
-
-
 def test_bash_completes_through_the_script(held: None) -> None:
     """The script works in a real bash."""
     lines = ['eval "$(coord completion bash)"']
@@ -142,14 +135,14 @@ def test_fish_completes_through_the_script(held: None) -> None:
     asked = "\n".join(f'complete -C "coord {typed}"' for typed, _ in REAL)
     script = f'coord completion fish | source\n{asked}\ntouch a-file\ncomplete -C "coord plan load a-f"'
     done = subprocess.run(
-        [installed("fish"), "--no-config", "-c", script], capture_output=True, text=True, check=True
+        [installed_shell("fish"), "--no-config", "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == [*(word for _, word in REAL), "a-file"]
 
 
 def test_zsh_completes_through_the_script(held: None) -> None:
     """The script works in a real zsh: a person types, presses Tab, and sees the word."""
-    terminal = Terminal("-c", f"import os; os.execv({installed('zsh')!r}, ['zsh', '-f'])", columns=200)
+    terminal = Terminal("-c", f"import os; os.execv({installed_shell('zsh')!r}, ['zsh', '-f'])", columns=200)
     terminal.type('autoload -U compinit; compinit -D; eval "$(coord completion zsh)"; echo set-$((1+1))\n')
     terminal.wait_for("set-2")
     for typed, word in REAL:

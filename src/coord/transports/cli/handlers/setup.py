@@ -411,6 +411,6 @@ class HookArgs(Args, frozen=True):
 
 def hook(_options: Options, args: HookArgs) -> NoReturn:
     """Answer an event of a coding agent, and end this process."""
-    from coord.integrations.hooks.main import Hook
+    from coord.integrations.hooks.hook import Hook
 
     Hook(args.tool).run()

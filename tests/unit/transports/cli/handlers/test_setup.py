@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.integrations.hooks import main as hook_main
+from coord.integrations.hooks import hook as hook_program
 from coord.integrations.setup import tools
 from coord.integrations.setup.text import agent_docs
 from coord.transports.cli.commands.registry import find
@@ -224,7 +224,7 @@ def test_a_hook_that_lets_everything_pass(coord: Coord, repository: Path) -> Non
     coord("ann init --yes --tools claude")
     path = repository / ".claude/settings.local.json"
     path.write_text(path.read_text().replace("hooks/main.py claude", "hooks/main.py claude; exit 0"))
-    path.write_text(path.read_text().replace("exec /", ": exec /"))
+    path.write_text(path.read_text().replace(f"{sys.executable} -I", f"true {sys.executable} -I"))
     state, message, hint = found(coord("ann doctor"), "claude")
     assert (state, hint) == ("bad", "coord doctor --fix")
     assert "does not refuse a forbidden call (exit 0)" in message
@@ -283,9 +283,9 @@ def test_tools_wait_longer_than_their_hooks_take(asked: str, monkeypatch: pytest
     for tool in tools.TOOLS:
         hooks = tools.hooks_of(tool, shared=False)
         waits = {event: group["hooks"][0]["timeout"] / tool.unit for event, group in hooks.items()}
-        assert waits.pop(tool.end, 3) == tools.END_TIMEOUT_S > hook_main.END_DEADLINE_S
+        assert waits.pop(tool.end, 3) == tools.END_TIMEOUT_S > hook_program.END_DEADLINE_S
         assert set(waits.values()) == {takes + 3}
-    hook = hook_main.Hook("claude")
+    hook = hook_program.Hook("claude")
     hook.set_deadline()
     assert hook.deadline_s == takes
 
@@ -299,5 +299,5 @@ def test_hooks_are_set_for_all_that_the_client_knows() -> None:
         writers += [getattr(form, name) for name in ("SHELL", "PATCH") if hasattr(form, name)]
         unknown = ("mcp__files__write_file", "mcp_idea_reformat_file", "ReadAndWrite", "NextYearsTool")
         assert all(re.search(tool.writers, name) for name in (*writers, *unknown))
-        readers = [name for name in hook_main.READERS[tool.name] if re.search(tool.writers, name)]
-        assert readers == ([] if tool.name != "codex" else list(hook_main.READERS["codex"]))
+        readers = [name for name in hook_program.READERS[tool.name] if re.search(tool.writers, name)]
+        assert readers == ([] if tool.name != "codex" else list(hook_program.READERS["codex"]))
