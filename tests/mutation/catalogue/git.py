@@ -206,4 +206,20 @@ MUTANTS = [
             "tests/unit/integrations/git/merge/test_killed_merge.py::test_killed_checkout_of_a_merge_is_undone",
         ),
     ),
+    Mutant(
+        "a file monitor of the repository decides which files changed",
+        "coord.integrations.git.run:_SETTINGS",
+        "core.fsmonitor=false",
+        "core.unknown=false",
+        (
+            "tests/unit/integrations/shell_effects/test_observe.py::test_a_file_monitor_of_the_repository_hides_no_overwrite",
+        ),
+    ),
+    Mutant(
+        "git starts gpg for the log that coord reads",
+        "coord.integrations.git.run:_SETTINGS",
+        "log.showSignature=false",
+        "log.unknown=false",
+        ("tests/unit/integrations/git/test_run.py::test_settings_of_the_repository_start_no_program",),
+    ),
 ]

@@ -34,6 +34,15 @@ _ALWAYS = {
     "LC_ALL": "C.UTF-8",
     "GIT_NO_REPLACE_OBJECTS": "1",  # otherwise a pushed `refs/replace/…` decides what is checked
 }
+_SETTINGS = (
+    *("-c", "core.fsmonitor=false"),  # a program that tells git which files to look at
+    *("-c", "log.showSignature=false"),  # starts gpg, whose lines git prints among its own
+    *("-c", "log.showRoot=true"),
+)
+"""Settings of git that would start a program, or change what git prints, whatever the repository says.
+
+They are arguments and not variables, because git lets `-c` of a caller override its variables.
+"""
 _ANOTHER_WAS_FASTER = ("index.lock': File exists", "cannot lock ref 'HEAD': is at")
 """What git prints if another git has the index, or has moved HEAD; it has changed nothing then."""
 
@@ -99,7 +108,7 @@ class Git:
 
         try:
             process = subprocess.Popen(
-                [*starter, "git", *arguments],
+                [*starter, "git", *_SETTINGS, *arguments],
                 cwd=self.folder,
                 env={**self.environ, **environ},
                 stdin=subprocess.PIPE,
@@ -132,7 +141,7 @@ class Git:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         ends = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate((given, taken, nowhere))]
         try:
-            words = ["git", "-C", self.folder, *arguments]
+            words = ["git", *_SETTINGS, "-C", self.folder, *arguments]
             process = os.posix_spawnp("git", words, {**self.environ, **environ}, file_actions=ends)
         except OSError as error:
             os.close(giving)

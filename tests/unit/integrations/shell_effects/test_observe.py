@@ -128,6 +128,23 @@ def test_what_is_clean_needs_no_lock(harness: EffectsHarness) -> None:
     assert harness.held() == {}
 
 
+@pytest.mark.parametrize("answer", ["printf 'token\\0'", "exit 1", "kill -9 $PPID"])
+def test_a_file_monitor_of_the_repository_hides_no_overwrite(harness: EffectsHarness, answer: str) -> None:
+    """`core.fsmonitor` names a program that could tell git that no file changed, or stop it."""
+    with harness.client("ada") as ada:
+        ada.acquire(APP)
+    monitor = harness.root.parent / "monitor"
+    monitor.write_text("#!/bin/sh\nprintf 'token\\0'\n")
+    monitor.chmod(0o755)
+    git(harness.root, "config", "core.fsmonitor", str(monitor))
+    git(harness.root, "status")
+    git(harness.root, "update-index", "--fsmonitor")
+    git(harness.root, "status")
+    monitor.write_text(f"#!/bin/sh\n{answer}\n")
+    assert f"changed {APP}, which session ada holds" in harness.run(f"echo bob > {APP}")
+    assert harness.text() == "app\n"
+
+
 def test_both_sides_hear_of_an_overwrite(harness: EffectsHarness) -> None:
     """The holder has its last content by name; nothing is restored if the repository opts out."""
     harness.not_restoring().write(APP, "ada", "ada\n")

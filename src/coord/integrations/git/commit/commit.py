@@ -284,7 +284,7 @@ def _verify_commit(
 def _look(git: Git, commit: str) -> tuple[str, str, list[str]]:
     """Return the full id of a commit, its subject and its files."""
     shown = ("log", "-1", "-z", "--no-renames", "--name-only", "--format=%H%x00%s%x00", commit, "--")
-    commit_id, subject, _, *files = git.must("-c", "log.showRoot=true", *shown).text.split("\0")
+    commit_id, subject, _, *files = git.must(*shown).text.split("\0")
     return (
         commit_id,
         subject,

@@ -38,7 +38,6 @@ def new_commits(git: Git, new: str, known: Sequence[str]) -> list[CommitUnderRev
         "--stdin",
         "--topo-order",
         "--reverse",
-        "--no-show-signature",
         "--format=%H%x00%P%x00%(trailers:only,unfold)%x00",
         stdin=revisions.encode(),
     )
@@ -48,7 +47,7 @@ def new_commits(git: Git, new: str, known: Sequence[str]) -> list[CommitUnderRev
     these = "".join(f"{commit}\n" for commit in found).encode()
     raw = ("--stdin", "-r", "--raw", "-z", "--no-renames", "--ignore-submodules=none")
     _add_paths(paths, git.must("diff-tree", "-c", "--root", *raw, stdin=these).names)
-    merges = ("log", "--no-walk=unsorted", "--merges", "--remerge-diff", "--no-show-signature", "--format=%H")
+    merges = ("log", "--no-walk=unsorted", "--merges", "--remerge-diff", "--format=%H")
     if any(" " in parents for parents in tokens[1::3]):
         _add_paths(paths, git.must(*merges, *raw, stdin=these).names)
     return [

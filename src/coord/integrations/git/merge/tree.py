@@ -97,7 +97,7 @@ def parties(git: Git, onto: str, tip: str, files: Sequence[str], names: tuple[st
     for range_, branch in zip((f"{tip}..{onto}", f"{onto}..{tip}"), names, strict=True):
         shape = "%h%x00%(trailers:key=Coord-Session,valueonly,separator=%x20)%x00%an"
         log = git.must(
-            "log", "--no-merges", f"--max-count={OBJECTS_MAX}", "--no-show-signature", f"--format={shape}",
+            "log", "--no-merges", f"--max-count={OBJECTS_MAX}", f"--format={shape}",
             range_, "--", *files[:OBJECTS_MAX], GIT_LITERAL_PATHSPECS="1",
         )  # fmt: skip
         for line in log.text.splitlines():
