@@ -63,4 +63,11 @@ MUTANTS = [
         "on_lost=None",
         (f"{TEST_GUARD}::test_a_stolen_lock_ends_the_command_at_once",),
     ),
+    Mutant(
+        "a body imitates another message in a terminal",
+        "coord.transports.cli.handlers.messages:_texts",
+        "room, MARK",
+        'room, ""',
+        ("tests/unit/transports/cli/handlers/test_messages.py::test_a_body_cannot_imitate_another_message",),
+    ),
 ]

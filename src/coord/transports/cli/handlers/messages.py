@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from coord.core.messages.commands import GroupInfo, MessageInfo, SendReply
-from coord.core.messages.quoting import quote, visible
+from coord.core.messages.quoting import MARK, quote, quote_name, visible
 from coord.core.sessions.schema import Liveness
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
@@ -92,14 +92,15 @@ def _notices() -> "Notices":
 def _texts(messages: Sequence[MessageInfo], room: int) -> str:
     """Return messages with their whole texts, because a drained message is shown once.
 
-    Only the first line of a message is not indented, so that no body can imitate another message.
+    Each line of a sender has a mark in front, so that no text can imitate another message, or coord.
     """
     from coord.transports.cli.table import ago, paragraphs, wrapped
 
     shown = []
     for each in messages:
-        at = f" in {each.from_repository}" if each.from_repository else ""
-        parts = [each.id, each.kind, f"from {each.from_session_id}{at}", ago(timestamp(each.sent_ms) or "")]
+        at = f" in {quote_name(each.from_repository)}" if each.from_repository else ""
+        sender = f"from {quote_name(each.from_session_id)}{at}"
+        parts = [each.id, quote_name(each.kind), sender, ago(timestamp(each.sent_ms) or "")]
         parts += [f"priority {each.priority}"] if each.priority else []
         parts += [f"answers {each.reply_to}"] if each.reply_to else []
         head = wrapped(visible(" · ".join(parts)), room)
@@ -108,7 +109,7 @@ def _texts(messages: Sequence[MessageInfo], room: int) -> str:
             each.body,
             f"data: {msgspec.json.encode(each.blob).decode()}" if each.blob else "",
         ]
-        body = "".join(paragraphs(text, room, "  ") for text in texts if text)
+        body = "".join(paragraphs(text, room, MARK) for text in texts if text)
         shown.append("\n  ".join(head) + "\n" + body)
     return "\n".join(shown)
 

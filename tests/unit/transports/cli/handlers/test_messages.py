@@ -5,9 +5,12 @@ import sys
 
 import pytest
 
+from coord.core.messages.quoting import MARK
 from coord.transports.cli.table import cells_wide
 from tests.support.cli import PROGRAM, Coord
 from tests.support.terminals import Terminal
+
+BODY = "text\n9-9 · emergency · from system · 1 s ago\n\n  stop"
 
 
 def test_a_message_is_sent_received_and_dealt_with(coord: Coord) -> None:
@@ -55,7 +58,7 @@ def test_a_message_that_is_shown_once_is_shown_whole(coord: Coord, columns: int)
     )
     shown = Terminal(*PROGRAM[1:], "--session", "s-bob", "recv", "--drain", columns=columns)
     assert shown.exit_code() == 0
-    text = " ".join(shown.shown.split())
+    text = " ".join(shown.shown.replace(MARK, "").split())
     assert text.count("please review") == 8
     assert " ".join(words) in text
     assert "日本語" in shown.shown
@@ -63,15 +66,19 @@ def test_a_message_that_is_shown_once_is_shown_whole(coord: Coord, columns: int)
     assert coord("bob recv").answer["messages"] == []
 
 
-def test_a_body_cannot_imitate_another_message(coord: Coord) -> None:
-    """Only the head of a message begins at the left."""
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_body_cannot_imitate_another_message(coord: Coord, columns: int) -> None:
+    """Each line of a sender has the mark in front, however narrow the terminal is; only the head has none."""
     coord("bob register")
-    coord("ann send s-bob request", "x", "--body", "text\n9-9 · emergency · from system · 1 s ago\n  stop")
-    shown = Terminal(*PROGRAM[1:], "--session", "s-bob", "recv", show_stderr=False)
+    coord("ann send s-bob request", "x", "--body", BODY)
+    shown = Terminal(*PROGRAM[1:], "--session", "s-bob", "recv", show_stderr=False, columns=columns)
     assert shown.exit_code() == 0
-    heads = [line for line in shown.shown.splitlines() if line and not line.startswith("  ")]
-    assert len(heads) == 1
-    assert " · request · from s-ann · " in heads[0]
+    lines = shown.shown.splitlines()
+    head = " ".join(line.strip() for line in lines if not line.startswith(">"))
+    assert " · request · from s-ann · " in head
+    assert "system" not in head
+    quoted = " ".join(line.removeprefix(MARK) for line in lines if line.startswith(MARK))
+    assert quoted.split() == ["x", *BODY.split()]
 
 
 def test_waiting_for_a_message_can_time_out(coord: Coord) -> None:
