@@ -345,4 +345,18 @@ MUTANTS = [
         "pass",
         ("tests/unit/integrations/hooks/test_messages.py::test_nobody_is_called_like_coord",),
     ),
+    Mutant(
+        "an agent edits the user's configuration of git",
+        "coord.integrations.hooks.protected_files:is_configuration",
+        "lower in users or ",
+        "",
+        (f"{PROTECTED}::test_the_git_configuration_of_the_user_is_for_people",),
+    ),
+    Mutant(
+        "an agent edits what the user's configuration of git includes",
+        "coord.integrations.hooks.protected_files:user_files",
+        "for path in found:",
+        "for path in ():",
+        (f"{PROTECTED}::test_the_git_configuration_of_the_user_is_for_people",),
+    ),
 ]

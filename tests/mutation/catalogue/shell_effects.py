@@ -167,8 +167,8 @@ MUTANTS = [
     Mutant(
         "the user's configuration of git is not seen",
         "coord.integrations.hooks.protected_files:settings_files",
-        "(*FILES, *GIT_CONFIG_FILES)",
-        "FILES",
+        ", *user_files(environ))",
+        ")",
         (
             "tests/unit/integrations/shell_effects/test_enforcement_files.py::test_the_git_configuration_of_the_user_is_put_back",
         ),
@@ -327,5 +327,23 @@ MUTANTS = [
         "self._lock({path: names[path] for path in free[:LOCKS_MAX]})",
         "list[str](), dict[str, list[LockInfo]]()",
         ("tests/unit/integrations/shell_effects/test_observe.py::test_a_free_file_is_locked_after_the_fact",),
+    ),
+    Mutant(
+        "a repository that an agent made bare stays so",
+        "coord.integrations.shell_effects.enforcement_files:GIT_KEYS",
+        ', "core.bare"',
+        "",
+        (
+            "tests/unit/integrations/shell_effects/test_enforcement_files.py::test_a_change_is_put_back_and_reported",
+        ),
+    ),
+    Mutant(
+        "a configuration that git cannot read stays",
+        "coord.integrations.shell_effects.enforcement_files:_git_settings",
+        '["unreadable"]',
+        "[]",
+        (
+            "tests/unit/integrations/shell_effects/test_enforcement_files.py::test_the_git_configuration_of_the_user_is_put_back",
+        ),
     ),
 ]

@@ -35,7 +35,7 @@ _ALWAYS = {
     "GIT_NO_REPLACE_OBJECTS": "1",  # otherwise a pushed `refs/replace/…` decides what is checked
 }
 _SETTINGS = (
-    *("-c", "core.fsmonitor=false"),  # a program that tells git which files to look at
+    *("-c", "core.fsmonitor=false"),  # a program that chooses the files git looks at
     *("-c", "log.showSignature=false"),  # starts gpg, whose lines git prints among its own
     *("-c", "log.showRoot=true"),
 )

@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 CONFIGURATION = "coord.toml"
 FILES = (
     *(".claude/settings.json", ".claude/settings.local.json", ".codex/hooks.json", ".codex/config.toml"),
-    *(".gemini/settings.json", f".config/coord/{CONFIGURATION}"),
+    ".gemini/settings.json",
 )
 IN_GIT = ("hooks", "coord", "coord.id", "config", "config.worktree")
 """The parts of a git directory that decide which hooks run and where the locks are."""
-GIT_CONFIG_FILES = (".gitconfig", ".config/git/config")
-"""The user's configuration of git, below the home folder."""
+INCLUDED_MAX = 32
 GIT_CONFIG_VARIABLES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
 """Variables that make git read another file of configuration."""
 SWITCH = "disableAllHooks"
-CONFIG_KEYS = ("core.hookspath", "include.path", "includeif.", "core.worktree", "extensions.worktreeconfig")
-"""Keys of git's configuration that decide which hooks run, or that load others."""
+CONFIG_KEYS = (
+    *("core.hookspath", "include.path", "includeif.", "core.worktree", "extensions.worktreeconfig"),
+    *("core.bare", "core.sshcommand", "core.gitproxy"),
+)
+"""Keys of git's configuration that decide which hooks run, whom gates ask, or that load others."""
 AGENT_VARIABLES = (
     *("COORD_SESSION_ID", "COORD_AGENT", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID"),
     *("CLAUDE_PID", "CODEX_THREAD_ID", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI"),
@@ -66,8 +68,42 @@ def _check_line(line: "CommandLine") -> str:
 
 def settings_files(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the settings of all tools and of git: those of a worktree by name, those of the user by path."""
-    home = environ.get("HOME", "") or os.path.expanduser("~")
-    return (*FILES, *(f"{home}/{name}" for name in (*FILES, *GIT_CONFIG_FILES)))
+    return (*FILES, *(f"{_home(environ)}/{name}" for name in FILES), *user_files(environ))
+
+
+def user_files(environ: Mapping[str, str]) -> list[str]:
+    """Return the user's configuration of git and of coord, and the files that git's includes."""
+    base = environ.get("XDG_CONFIG_HOME") or f"{_home(environ)}/.config"
+    of_git = [f"{_home(environ)}/.gitconfig", f"{base}/git/config", environ.get("GIT_CONFIG_GLOBAL", "")]
+    found = [path for path in of_git if path and path != os.devnull]
+    for path in found:  # it grows
+        found += [each for each in _included(path, environ) if each not in found][: INCLUDED_MAX - len(found)]
+    return [*found, f"{base}/coord/{CONFIGURATION}"]
+
+
+def _included(path: str, environ: Mapping[str, str]) -> list[str]:
+    """Return the files that a configuration of git includes."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read(SETTINGS_BYTES_MAX)
+    except OSError:
+        return []
+    if "[include" not in text.lower():
+        return []
+    values = [
+        after.strip().strip('"')
+        for name, equals, after in (line.partition("=") for line in text.splitlines())
+        if equals and name.lower().split("]")[-1].strip() == "path"
+    ]
+    home = _home(environ)
+    return [
+        os.path.join(os.path.dirname(path), f"{home}/{value[2:]}" if value.startswith("~/") else value)
+        for value in values
+    ]
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    return environ.get("HOME", "") or os.path.expanduser("~")
 
 
 def _check_command(command: "Command") -> str:
@@ -129,21 +165,26 @@ def _decides_hooks(key: str) -> bool:
 
 def is_configuration(path: str) -> bool:
     """Whether a file, or the target of a link, configures the hooks of a tool or of git, or coord itself."""
-    for each in dict.fromkeys((os.path.normpath(path), os.path.realpath(path))):
+    users = {name.casefold() for file in user_files(os.environ) for name in _spellings(file)}
+    for each in _spellings(path):
         lower = each.casefold()
         parts = lower.split("/")
         git = next((number for number, part in enumerate(parts) if part.endswith(".git") and part), None)
         inside = parts[git + 1 :] if git is not None else []
-        names = (*FILES, *GIT_CONFIG_FILES)
-        if lower.endswith(tuple(f"/{name}" for name in names)) or any(name in inside for name in IN_GIT):
+        if lower.endswith(tuple(f"/{name}" for name in FILES)) or any(name in inside for name in IN_GIT):
             return True
-        if f"{lower}/".startswith(f"{_state_folder().casefold()}/"):
+        if lower in users or f"{lower}/".startswith(f"{_state_folder().casefold()}/"):
             return True
         if parts[-1] == ".git" or (
             parts[-1] == CONFIGURATION and os.path.lexists(f"{os.path.dirname(each)}/.git")
         ):
             return True
     return False
+
+
+def _spellings(path: str) -> list[str]:
+    """Return a path as it is written, and the one that its links lead to."""
+    return list(dict.fromkeys((os.path.normpath(path), os.path.realpath(path))))
 
 
 def _state_folder() -> str:
@@ -162,6 +203,9 @@ def contains_configuration(folder: str, cwd: str) -> bool:
     home = os.path.realpath(os.path.expanduser("~"))
     roots = [home, os.path.realpath(cwd), _state_folder()]
     if any(f"{root}/".startswith(f"{real.rstrip('/')}/") for root in roots) and real != os.path.realpath(cwd):
+        return True
+    users = [name for file in user_files(os.environ) if os.path.lexists(file) for name in _spellings(file)]
+    if any(name.startswith(f"{real}/") for name in users):
         return True
     try:
         repository = find_repository(real)
@@ -184,8 +228,7 @@ def check_settings(event: Event, payload: Mapping[str, Any], environ: Mapping[st
         return f"coord: {changed} cannot be read, so the hooks of coord would be lost. {NEXT}"
     if settings.get(SWITCH):
         return f"coord: {changed} would disable all hooks, also those of coord. {NEXT}"
-    home = environ.get("HOME", "") or os.path.expanduser("~")
-    roots = dict.fromkeys((environ.get("CLAUDE_PROJECT_DIR", "") or event.cwd, event.cwd, home))
+    roots = dict.fromkeys((environ.get("CLAUDE_PROJECT_DIR", "") or event.cwd, event.cwd, _home(environ)))
     paths = [f"{root}/{name}" for root in roots for name in FILES[:2]]
     if not any(_has_hook(_read(path) or {}) for path in paths):
         return f"coord: {changed} would leave no hook of coord. {NEXT}"

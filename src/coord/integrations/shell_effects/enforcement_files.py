@@ -34,8 +34,11 @@ INCIDENTS = "incidents"
 INCIDENTS_MAX = 50
 HOOK_FIELDS = ("hooks", "disableAllHooks", "allowManagedHooksOnly", "hooksConfig")
 """The fields of settings in JSON that decide which hooks run."""
-GIT_WORDS = ("hookspath", "[include", "[hook", "worktreeconfig", "path =", "path=")
-"""Texts in the lines of git's configuration that decide which hooks run."""
+GIT_KEYS = (
+    *("core.hookspath", "include.", "includeif.", "hook.", "extensions.", "core.worktree", "core.bare"),
+    *("core.repositoryformatversion", "core.sshcommand", "core.gitproxy"),
+)
+"""Keys of git's configuration that decide which hooks run, whether git works here, and whom gates ask."""
 SAMPLE = ".sample"
 
 State = dict[bytes, SavedFile | None]
@@ -197,7 +200,7 @@ def _changes_enforcement(path: str, before: bytes | None, now: bytes | None, *, 
     if path.endswith(".json"):
         return _hook_fields(before) != _hook_fields(now)
     if os.path.basename(path) in ("config", "config.worktree") or path.endswith("gitconfig"):
-        return _git_lines(before) != _git_lines(now)
+        return _git_settings(before) != _git_settings(now)
     return True
 
 
@@ -214,7 +217,8 @@ def _hook_fields(content: bytes | None) -> Mapping[str, Any] | str:
     return {name: found.get(name) for name in HOOK_FIELDS if name in found} if isinstance(found, dict) else {}
 
 
-def _git_lines(content: bytes | None) -> list[str]:
-    """Return the lines of a git configuration that decide which hooks run."""
-    lines = (line.strip().lower() for line in (content or b"").decode("utf-8", "replace").splitlines())
-    return [line for line in lines if any(word in line for word in GIT_WORDS)]
+def _git_settings(content: bytes | None) -> list[str]:
+    """Return the settings in a git configuration that enforcement rests on; git itself parses it."""
+    git = Git("/", environ={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"})
+    listed = git.run("config", "--file", "-", "--list", "-z", stdin=content or b"")
+    return ["unreadable"] if listed.code else [each for each in listed.names if each.startswith(GIT_KEYS)]

@@ -79,8 +79,6 @@ def edit(path: str = "", command: str | None = None, cwd: str = "/r") -> Call:
         (edit(command="GIT_CONFIG_GLOBAL=x git commit -m x"), True),
         (edit(command="export GIT_CONFIG_SYSTEM=x; git commit -m x"), True),
         (edit(command="GIT_CONFIG_GLOBAL=/dev/null git log"), False),
-        (edit(command="echo '[core]' >> ~/.gitconfig"), True),
-        (edit("/home/x/.config/git/config"), True),
         (edit(command="git config --global user.name ada"), False),
         (edit(command="rm .git/coord.id"), True),
         (edit("/r/.git/coord.id"), True),
@@ -98,6 +96,36 @@ def edit(path: str = "", command: str | None = None, cwd: str = "/r") -> Call:
 def test_the_configuration_of_hooks_is_for_people(call: Call, refused: bool) -> None:
     """An agent neither edits nor removes what holds it."""
     assert bool(check_edit(*call)) is refused
+
+
+def test_the_git_configuration_of_the_user_is_for_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What git really reads is protected, by any name and with what it includes; dotfiles are files."""
+    home, dotfiles = tmp_path / "home", tmp_path / "dotfiles"
+    for folder in (home / ".config/git", home / "work", dotfiles / ".config/git", dotfiles / ".config/coord"):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (home / ".gitconfig").write_text('[include]\n\tpath = work/git.inc\n[includeIf "gitdir:/"] path="~/a"\n')
+    (home / "work/git.inc").write_text("[include]\n\tPath=../deep # not this\n\tpath = ../deep\n")
+    (dotfiles / "linked").write_text("")
+    (home / ".config/git/config").symlink_to(dotfiles / "linked")
+    (home / ".config/coord").mkdir()
+    for name in (".gitconfig", "work/git.inc", "a", "deep", ".config/git/config", ".config/coord/coord.toml"):
+        assert check_edit(*edit(f"{home}/{name}")), name
+        assert check_edit(*edit(command=f"echo x >> {home}/.config/../{name}", cwd="/")), name
+    assert check_edit(*edit("linked", cwd=str(dotfiles)))
+    for name in (".config/git", "work", ".config"):
+        assert check_edit(*edit(command=f"rm -rf {name}", cwd=str(home))), name
+    for name in (".gitconfig", ".config/git/config", ".config/coord/coord.toml"):
+        assert check_edit(*edit(name, cwd=str(dotfiles))) == "", name
+        assert check_edit(*edit(command=f"echo x >> {name}", cwd=str(dotfiles))) == "", name
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(dotfiles / ".gitconfig"))
+    assert check_edit(*edit(".gitconfig", cwd=str(dotfiles)))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(dotfiles / ".config"))
+    assert check_edit(*edit(".config/git/config", cwd=str(dotfiles)))
 
 
 def test_a_link_to_the_configuration_is_the_configuration(tmp_path: Path) -> None:

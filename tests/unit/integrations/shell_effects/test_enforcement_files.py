@@ -42,6 +42,12 @@ WAYS = (
     (".git/hooks/pre-commit", "echo true > .git/hooks/pre-commit"),
     (".git/config", "git config core.hooksPath /dev/null"),
     (".git/config", "git config include.path ../evil"),
+    (".git/config", "git config core.bare true"),
+    (".git/config", "printf '[core]bare=yes' >> .git/config"),
+    (".git/config", "git config core.worktree .."),
+    (".git/config", "git config core.repositoryFormatVersion 99"),
+    (".git/config", "git config core.sshCommand ./liar"),
+    (".git/config", "echo '[core' >> .git/config"),
 )
 
 
@@ -74,9 +80,9 @@ def test_the_git_configuration_of_the_user_is_put_back(harness: EffectsHarness) 
     home = Path(harness.environ["HOME"])
     home.mkdir(exist_ok=True)
     (home / ".gitconfig").write_text("[user]\n\tname = n\n")
-    notes = bob_does(harness, f"printf '[core]\\n\\thooksPath = /x\\n' >> {home}/.gitconfig")
-    assert "coord put it back" in notes
-    assert (home / ".gitconfig").read_text() == "[user]\n\tname = n\n"
+    for line in ("[core]\\n\\thooksPath = /x\\n", "[broken\\n"):
+        assert "coord put it back" in bob_does(harness, f"printf '{line}' >> {home}/.gitconfig")
+        assert (home / ".gitconfig").read_text() == "[user]\n\tname = n\n"
     assert "enforced" not in bob_does(harness, f"printf '[user]\\n\\tname = m\\n' > {home}/.gitconfig")
     assert "name = m" in (home / ".gitconfig").read_text()
 
@@ -97,10 +103,10 @@ def test_what_programs_change_there_rightly_stays(harness: EffectsHarness) -> No
     (harness.root.parent / "new.json").write_text(
         json.dumps({**OURS, "permissions": {"allow": ["Bash(ls)"]}})
     )
-    line = f"cp ../new.json {SETTINGS}; git config branch.x.remote origin; touch .git/hooks/pre-commit"
+    line = f"cp ../new.json {SETTINGS}; git config branch.bare.remote origin; touch .git/hooks/pre-commit"
     assert "enforced" not in bob_does(harness, line)
     assert "permissions" in (harness.root / SETTINGS).read_text()
-    assert git(harness.root, "config", "branch.x.remote") == "origin"
+    assert git(harness.root, "config", "branch.bare.remote") == "origin"
     assert incidents_of(str(harness.root / ".git/coord")) == []
 
 
