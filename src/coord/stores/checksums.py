@@ -55,6 +55,8 @@ class Changes(NamedTuple):
     totals: Totals
 
 
+Row = tuple[str, int, int, bytes | None, str]
+"""The key, version, checksum, value and index key of a record."""
 Known = tuple[int, int | None, int]
 """A row that was read: its version, its digest (None if there is no row), and 1 if it has an index key."""
 _UNKNOWN: Known = (-1, None, 0)
@@ -86,15 +88,26 @@ class Checksums:
 
     def checked(self, key: str, version: int, checksum: int, value: bytes | None, index_key: str) -> Record:
         """Return a record that was read; refuse it if its checksum is wrong."""
-        try:
-            digest = self.digest(key, value, index_key)
-            right = checksum - version == digest
-        except (TypeError, AttributeError, UnicodeError):  # a damaged row can have cells of any type
-            digest, right = 0, False
-        if not right:
-            raise damaged(f"the record {key!r} of {self.where} does not match its checksum")
-        self._known[key] = (version, digest, 1 if index_key else 0)
-        return Record(key, version, value, index_key)
+        return self.checked_all([(key, version, checksum, value, index_key)])[0]
+
+    def checked_all(self, rows: Iterable[Row]) -> list[Record]:
+        """Return the records of rows that were read; refuse a row whose checksum is wrong."""
+        known, seed, records = self._known, self._seed, list[Record]()
+        for key, version, checksum, value, index_key in rows:
+            try:
+                digest = (
+                    crc32(key.encode(), seed)
+                    if value is None
+                    else crc32(value, crc32(f"{key}\0{index_key}\0".encode(), seed))
+                )
+                right = checksum - version == digest
+            except (TypeError, AttributeError, UnicodeError):  # a damaged row can have cells of any type
+                digest, right = 0, False
+            if not right:
+                raise damaged(f"the record {key!r} of {self.where} does not match its checksum")
+            known[key] = (version, digest, 1 if index_key else 0)
+            records.append(Record(key, version, value, index_key))
+        return records
 
     def absent(self, key: str, floor: int) -> Record:
         """Return the record of a key without a row."""

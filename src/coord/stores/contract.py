@@ -202,27 +202,34 @@ class Store(Protocol):
 
 def check_commit(commit: Commit, limits: Limits) -> None:
     """Refuse a malformed or oversized commit before anything is written."""
-    expected, puts, deletes = commit.expected_versions, commit.puts, set(commit.deletes)
-    index_keys = [put.index_key for put in puts.values() if put.index_key]
+    expected, deletes, record_bytes = commit.expected_versions, commit.deletes, limits.record_bytes
     check_texts(expected, limits)
-    check_texts(index_keys, limits)
-    value_sizes = [len(put.value) for put in puts.values()]
-    if max(value_sizes, default=0) > limits.record_bytes:
-        key, put = next(item for item in puts.items() if len(item[1].value) > limits.record_bytes)
-        size = len(put.value)
-        raise LimitReached(f"the value of {key!r} has {size} bytes; the limit is {limits.record_bytes}")
-    if not puts.keys() <= expected.keys():
-        key = next(key for key in puts if key not in expected)
-        raise Invalid(f"{key!r} is put without an expected version", hint="load it first")
-    if not deletes <= expected.keys() or not deletes.isdisjoint(puts):
-        key = next(key for key in commit.deletes if key not in expected or key in puts)
+    index_keys, size = list[str](), sum(map(len, commit.events))
+    for key, put in commit.puts.items():
+        value_size, index_key = len(put.value), put.index_key
+        if value_size > record_bytes:
+            raise LimitReached(f"the value of {key!r} has {value_size} bytes; the limit is {record_bytes}")
+        if key not in expected:
+            raise Invalid(f"{key!r} is put without an expected version", hint="load it first")
+        size += len(key) + len(index_key) + value_size
+        if index_key:
+            index_keys.append(index_key)
+    if index_keys:
+        check_texts(index_keys, limits)
+    if deletes:
+        _check_deletes(commit)
+        size += sum(map(len, deletes))
+    if size > limits.commit_bytes:
+        raise LimitReached(f"the commit has {size} bytes; the limit is {limits.commit_bytes}")
+
+
+def _check_deletes(commit: Commit) -> None:
+    deletes = set(commit.deletes)
+    if not deletes <= commit.expected_versions.keys() or not deletes.isdisjoint(commit.puts):
+        key = next(key for key in commit.deletes if key not in commit.expected_versions or key in commit.puts)
         raise Invalid(f"{key!r} is deleted without an expected version, or also put")
     if len(deletes) != len(commit.deletes):
         raise Invalid("the commit deletes a key twice")
-    texts = sum(map(len, puts)) + sum(map(len, index_keys)) + sum(map(len, commit.deletes))
-    size = sum(map(len, commit.events)) + sum(value_sizes) + texts
-    if size > limits.commit_bytes:
-        raise LimitReached(f"the commit has {size} bytes; the limit is {limits.commit_bytes}")
 
 
 def check_texts(texts: Collection[str], limits: Limits) -> None:

@@ -77,7 +77,7 @@ MUTANTS = [
     ),
     Mutant(
         "a record is taken without its checksum",
-        "coord.stores.checksums:Checksums.checked",
+        "coord.stores.checksums:Checksums.checked_all",
         "right = checksum - version == digest",
         "right = True",
         (CHANGED, "-k", "value"),
@@ -141,7 +141,7 @@ MUTANTS = [
     Mutant(
         "SQLite: the row of the log is taken without its checksum",
         "coord.stores.sqlite.rows:read_log_row",
-        "row[:4] != (head, at, floor, sums)",
+        "row[:4] != found",
         "False",
         (CHANGED, "-k", "head or floor"),
     ),
@@ -441,9 +441,13 @@ MUTANTS = [
     ),
     Mutant(
         "SQLite: a writer that waited commits into a file that was replaced",
-        "coord.stores.sqlite.store:SqliteDatabase.writing",
-        "self._check_file()",
-        "pass",
+        "coord.stores.sqlite.store:SqliteDatabase.begin",
+        """            if statement:
+                self.execute_when_free(statement)
+            self._check_file()""",
+        """            self._check_file()
+            if statement:
+                self.execute_when_free(statement)""",
         (f"{REPAIR}::test_a_writer_that_waited_for_a_repair_is_refused",),
     ),
     Mutant(

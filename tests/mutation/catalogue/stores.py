@@ -54,9 +54,9 @@ MUTANTS = [
     ),
     Mutant(
         "SQLite: a load sees an open transaction",
-        "coord.stores.sqlite.store:SqliteDatabase.reading",
-        "self.roll_back()\n            try",
-        "try",
+        "coord.stores.sqlite.store:SqliteDatabase.begin",
+        "self.roll_back()",
+        "pass",
         ("tests/unit/stores/sqlite/test_store.py::test_a_load_sees_no_transaction_that_was_left_open",),
     ),
     Mutant(
@@ -221,7 +221,7 @@ MUTANTS = [
     ),
     Mutant(
         "SQLite begins without the write lock",
-        "coord.stores.sqlite.store:SqliteDatabase.writing",
+        "coord.stores.sqlite.store:SqliteDatabase.__init__",
         '"BEGIN IMMEDIATE"',
         '"BEGIN"',
         ("tests/unit/stores/sqlite/test_store.py", "tests/contract/test_concurrent.py", "-k", "sqlite"),

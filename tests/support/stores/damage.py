@@ -21,13 +21,14 @@ from coord.engine.engine import Engine
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.database import Database
 from coord.stores.open import open_store
+from coord.stores.sqlite.store import PAGE_BYTES
 
 NOW = 1_700_000_000_000
 TENANT = "local"
 REPOSITORY = "repository"
 TASKS = 24
 PLENTY = 100_000
-SECTOR, PAGE = 512, 4096
+SECTOR, PAGE = 512, PAGE_BYTES
 
 Damage = Callable[[random.Random, bytes], bytes]
 

@@ -28,7 +28,7 @@ from coord.stores.files.snapshots import Snapshots
 from coord.stores.files.values import LargeValues, split_large
 from coord.stores.health import Check
 from coord.stores.local.clock import host_now_ms
-from coord.stores.local.fair_lock import fair_lock
+from coord.stores.local.fair_lock import FairLock
 from coord.stores.local.wakeup import Wakeup
 from coord.stores.log.snapshot import Reference, Snapshot, SnapshotId, snapshot_is_due, snapshot_of
 from coord.stores.log.state import LogState
@@ -302,6 +302,7 @@ class FilesDatabase(Database[FilesStore]):
     def __init__(self, url: str, path: str, layer: FileLayer | None = None) -> None:
         self.layer = layer or FileLayer()
         self.root = RootFolder(self.layer, os.path.realpath(path))
+        self._fair_lock = FairLock(f"{self.root.path}/fair.lock")
         self._wakeup = Wakeup(Path(self.root.path))
         super().__init__(url, self.root.format.store_id, self.root.format.epoch)
         self.metadata = self.root.format.metadata
@@ -310,8 +311,8 @@ class FilesDatabase(Database[FilesStore]):
         folder = TenantFolder(self.layer, self.root.folder, self.root.path, tenant)
         return FilesStore(folder, self._wakeup, self.base)
 
-    def fair_lock(self) -> AbstractContextManager[None]:
-        return fair_lock(f"{self.root.path}/fair.lock")
+    def fair_lock(self) -> FairLock:
+        return self._fair_lock
 
     def checks(self) -> list[Check]:
         from coord.stores.local.filesystem import disk_check, location_check
@@ -327,5 +328,6 @@ class FilesDatabase(Database[FilesStore]):
             first, self.closed = not self.closed, True
         super().close()
         if first:
+            self._fair_lock.close()
             self._wakeup.close()
             self.root.close()

@@ -7,7 +7,6 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterator
 
 from coord.stores.local.backoff import back_off
 
@@ -15,19 +14,35 @@ WAIT_S = 0.2
 BACKOFF_S = 0.002
 
 
-@contextlib.contextmanager
-def fair_lock(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold the lock file, which is never unlinked, if it becomes free within a short time."""
-    try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError:
-        yield
-        return
-    try:
-        lock_within(file, WAIT_S)
-        yield
-    finally:
-        os.close(file)
+class FairLock:
+    """A lock file, which is never unlinked; threads of one process share the lock.
+
+    It stays open between uses, because opening a file takes longer than locking it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = -1
+
+    def __enter__(self) -> None:
+        """Hold the lock if it becomes free within a short time."""
+        if self._file < 0:
+            with contextlib.suppress(OSError):
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+                self._file = os.open(self._path, flags, 0o600)
+        if self._file >= 0:
+            lock_within(self._file, WAIT_S)
+
+    def __exit__(self, *_: object) -> None:
+        if self._file >= 0:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the file."""
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
 
 def lock_within(file: int, seconds: float) -> bool:

@@ -14,7 +14,7 @@ FULL = 2
 def check_sqlite(database: Any, path: str) -> list[Check]:
     """Check version, durability, disk and location."""
     values = {}
-    with database.using() as cursor:
+    with database.reading(in_one_statement=True) as cursor:
         for name in ("journal_mode", "synchronous"):
             database.execute_when_free(f"PRAGMA {name}")
             values[name] = cursor.fetchone()[0]

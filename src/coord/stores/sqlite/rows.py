@@ -24,19 +24,21 @@ def make_log_row(checksums: Checksums, head: int, at: int, floor: int, totals: T
     """Return the row of a log with its checksum."""
     rows, indexed, digest, keys = totals
     sums = f"{rows} {indexed} {digest} {keys}"
-    return LogRow(head, at, floor, f"{sums} {checksums.text_digest(f'{head} {at} {floor} {sums}')}", totals)
+    checksum = checksums.text_digest(f"{head} {at} {floor} {sums}")
+    return LogRow(head, at, floor, f"{sums} {checksum}", totals)
 
 
-def read_log_row(checksums: Checksums, known: LogRow, head: int, at: int, floor: int, sums: str) -> LogRow:
+def read_log_row(checksums: Checksums, known: LogRow, found: tuple[int, int, int, str]) -> LogRow:
     """Return a row that was read; refuse it if its checksum is wrong. `known` was read before."""
-    if (head, at, floor, sums) == known[:4]:
+    if found == known[:4]:
         return known
+    head, at, floor, sums = found
     try:
         rows, indexed, digest, keys, _ = map(int, sums.split())
         row = make_log_row(checksums, head, at, floor, Totals(rows, indexed, digest, keys))
     except (ValueError, AttributeError):
         row = known
-    if row[:4] != (head, at, floor, sums):
+    if row[:4] != found:
         raise damaged(f"the log of {checksums.where} does not match its checksum")
     return row
 

@@ -94,13 +94,11 @@ def cells_of(commit: Commit, offset: int, digests: list[int]) -> list[str | byte
 
     They are sorted by key, as in the file, so that neighbours are written to the same page.
     """
-    digest_of = dict(zip(commit.puts, digests, strict=False))
     cells: list[str | bytes | int | None] = []
-    for key in sorted(digest_of):
-        put = commit.puts[key]
-        cells += (key, digest_of[key] + offset, put.index_key, put.value)
+    for (key, put), digest in sorted(zip(commit.puts.items(), digests, strict=False)):
+        cells += (key, digest + offset, put.index_key, put.value)
     if commit.deletes:
-        for key, digest in zip(commit.deletes, digests[len(digest_of) :], strict=True):
+        for key, digest in zip(commit.deletes, digests[len(commit.puts) :], strict=True):
             cells += (key, digest + offset, "", None)
     return cells
 

@@ -10,8 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -44,7 +43,7 @@ from coord.stores.database import Database
 from coord.stores.health import Check
 from coord.stores.local.backoff import back_off
 from coord.stores.local.clock import host_now_ms, uptime_ms
-from coord.stores.local.fair_lock import fair_lock
+from coord.stores.local.fair_lock import FairLock
 from coord.stores.local.folders import file_id, make_private_folder
 from coord.stores.local.wakeup import Wakeup
 from coord.stores.migration import unavailable_error
@@ -84,7 +83,9 @@ if TYPE_CHECKING:
 
 BUSY_TRIES = 40
 BUSY_BACKOFF_S = 0.1
-CHECKPOINT_PAGES = 4000
+PAGE_BYTES = 2048
+"""Half of SQLite's default: a commit writes every page that it changes, and most of its records are small."""
+CHECKPOINT_PAGES = 8000
 VERIFY_EVERY_S = 60
 """How often a process that stays checks again that no record has vanished."""
 VERIFY_ROWS = 10_000
@@ -172,15 +173,18 @@ class SqliteStore(RangeReader):
             rows = cursor.fetchall()
             if not rows or rows[0][0] is not None:
                 raise damaged(f"log {self._log} is missing in {self._database.path}")
-            row = self._know(read_log_row(checksums, self._row, *rows[0][1:]))
-            found = {each[0]: checksums.checked(*each) for each in rows[1:]}
+            row = self._know(read_log_row(checksums, self._row, rows.pop(0)[1:]))
+            records = {record.key: record for record in checksums.checked_all(rows)}
             scanned = [
                 [self._checked_in_range(*each) for each in cursor.execute(*scan_statement(self._log, range_))]
                 for range_ in ranges
             ]
             if verify:
                 self._verify(cursor)
-        records = {key: found.get(key) or checksums.absent(key, row.floor) for key in wanted}
+        if len(records) < len(wanted):
+            for key in wanted:
+                if key not in records:
+                    records[key] = checksums.absent(key, row.floor)
         return Loaded(records, ReadPoint(row.head, row.floor), scanned)
 
     def _checked_in_range(
@@ -283,7 +287,7 @@ class SqliteStore(RangeReader):
         found = cursor.execute(SEE, (self._log,)).fetchone()
         if found is None:
             raise damaged(f"log {self._log} is missing in {self._database.path}")
-        return self._know(read_log_row(self._checksums, self._row, *found)).floor
+        return self._know(read_log_row(self._checksums, self._row, found)).floor
 
     def _check(self, cursor: sqlite3.Cursor, commit: Commit, floor: int) -> None:
         if commit.read_point[:2] == (self.seen.offset, floor):
@@ -334,18 +338,38 @@ class SqliteStore(RangeReader):
         """Do nothing: the database owns the connection."""
 
 
+class Transaction:
+    """A use of the connection by one thread. It is no generator, which would take several times as long."""
+
+    __slots__ = ("_begin", "_commits", "_database")
+
+    def __init__(self, database: "SqliteDatabase", begin: str, *, commits: bool = False) -> None:
+        self._database = database
+        self._begin = begin
+        self._commits = commits
+
+    def __enter__(self) -> sqlite3.Cursor:
+        return self._database.begin(self._begin)
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._database.end(error, commits=self._commits)
+
+
 class SqliteDatabase(Database[SqliteStore]):
     """A SQLite file with all its tenants; created on first open."""
 
     def __init__(self, url: str, path: str) -> None:
         self.path = os.path.abspath(path)
         self._process = os.getpid()
-        self._fair_lock_path = f"{self.path}-fair.lock"
+        self._fair_lock = FairLock(f"{self.path}-fair.lock")
         self._connection_lock = threading.RLock()
         self._reader = _reader(self.path)
         self._connection = self._connect()
         self._file = file_id(self.path)
         self._cursor = self._connection.cursor()
+        self._reading_once = Transaction(self, "")
+        self._reading = Transaction(self, "BEGIN")
+        self._writing = Transaction(self, "BEGIN IMMEDIATE", commits=True)
         try:
             meta = self._prepare()
         except BaseException:
@@ -384,7 +408,7 @@ class SqliteDatabase(Database[SqliteStore]):
 
     def _prepare(self) -> dict[str, str]:
         """Set up the connection, create the tables in a new file, and return the metadata."""
-        with self.using() as cursor:
+        with self.reading(in_one_statement=True) as cursor:
             # Check the owner before any setting, because WAL is written into the file. Read the tables first:
             # a process that creates them writes the application id in the same transaction.
             self.execute_when_free("SELECT count(*) FROM sqlite_master")
@@ -393,6 +417,7 @@ class SqliteDatabase(Database[SqliteStore]):
             if tables and cursor.fetchone()[0] != APPLICATION_ID:
                 raise Corrupt(f"{self.path} is not a database of coord", hint="use another file")
             if self._reader is None:
+                self.execute_when_free(f"PRAGMA page_size = {PAGE_BYTES}")  # of a file that is still empty
                 self.execute_when_free("PRAGMA journal_mode = WAL")
             self.execute_when_free("PRAGMA synchronous = FULL")
             self.execute_when_free(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -442,7 +467,7 @@ class SqliteDatabase(Database[SqliteStore]):
         """Check every log before another one is created: the tenant may be there under a damaged name."""
         for _, tenant, *row in cursor.execute(LOGS).fetchall():
             checksums = Checksums(self.store_id, str(tenant), f"tenant {tenant} in {self.path}")
-            read_log_row(checksums, NO_LOG_ROW, *row)
+            read_log_row(checksums, NO_LOG_ROW, tuple(row))
 
     def verified_lately(self) -> bool:
         """Return whether a process checked a large file in the last minute; if not, this one is to do it."""
@@ -458,64 +483,66 @@ class SqliteDatabase(Database[SqliteStore]):
             os.utime(mark)
         return False
 
-    def fair_lock(self) -> AbstractContextManager[None]:
-        return fair_lock(self._fair_lock_path)
+    def fair_lock(self) -> FairLock:
+        return self._fair_lock
 
     def checks(self) -> list[Check]:
         from coord.stores.sqlite.health import check_sqlite
 
         return check_sqlite(self, self.path)
 
-    @contextlib.contextmanager
-    def reading(self, *, in_one_statement: bool = False) -> Iterator[sqlite3.Cursor]:
+    def reading(self, *, in_one_statement: bool = False) -> "Transaction":
         """Read at one read point; a single statement needs no transaction for that."""
-        with self.using() as cursor:
-            self.roll_back()
-            try:
-                if not in_one_statement:
-                    self.execute_when_free("BEGIN")
-                yield cursor
-            finally:
-                self.roll_back()
-            if self._reader is not None:
-                self._reader.check()
+        return self._reading_once if in_one_statement else self._reading
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[sqlite3.Cursor]:
+    def writing(self) -> "Transaction":
         """Run one transaction that has the write lock from its start."""
         if self._reader is not None:
             raise self._reader.error()
-        with self.using() as cursor:
-            self.roll_back()
-            try:
-                self.execute_when_free("BEGIN IMMEDIATE")
-                self._check_file()  # a repair may have replaced it while we waited
-                yield cursor
-            except BaseException:
-                self.roll_back()
-                raise
-            try:
-                cursor.execute("COMMIT")
-            except sqlite3.Error as error:
-                self.roll_back()
-                raise translated(error, self.path, committing=True) from error
+        return self._writing
 
-    @contextlib.contextmanager
-    def using(self) -> Iterator[sqlite3.Cursor]:
+    def begin(self, statement: str) -> sqlite3.Cursor:
+        """Take the connection for this thread, and begin a transaction unless the statement is empty."""
         if os.getpid() != self._process:
             raise Unavailable("SQLite was opened before a fork", hint="open the store again in the child")
-        self._check_file()
-        with self._connection_lock:
-            try:
-                if self._reader is not None and self._reader.is_outdated():
-                    self._reconnect()
-                yield self._cursor
-            except sqlite3.Error as error:
-                raise translated(error, self.path) from error
-            except UnicodeEncodeError as error:
-                raise Invalid(f"not valid Unicode: {error}") from error
-            except UnicodeDecodeError as error:
-                raise damaged(f"{self.path} is damaged: it has text that is not UTF-8") from error
+        self._connection_lock.acquire()
+        try:
+            if self._reader is not None and self._reader.is_outdated():
+                self._reconnect()
+            self.roll_back()
+            if statement:
+                self.execute_when_free(statement)
+            self._check_file()  # at last: a repair may have replaced it while we waited
+        except BaseException as error:
+            self.end(error, commits=False)
+            raise
+        return self._cursor
+
+    def end(self, error: BaseException | None, *, commits: bool) -> None:
+        """Commit or roll back, and free the connection; raise the store error for an error of SQLite."""
+        try:
+            if error is None and commits:
+                self._commit()
+            self.roll_back()
+            if error is None and self._reader is not None:
+                self._reader.check()
+        finally:
+            self._connection_lock.release()
+        if error is None:
+            return
+        if isinstance(error, sqlite3.Error):
+            raise translated(error, self.path) from error
+        if isinstance(error, UnicodeEncodeError):
+            raise Invalid(f"not valid Unicode: {error}") from error
+        if isinstance(error, UnicodeDecodeError):
+            raise damaged(f"{self.path} is damaged: it has text that is not UTF-8") from error
+
+    def _commit(self) -> None:
+        try:
+            self._cursor.execute("COMMIT")
+        except sqlite3.Error as error:
+            self.roll_back()
+            raise translated(error, self.path, committing=True) from error
 
     def _check_file(self) -> None:
         if file_id(self.path) != self._file:  # others use another file, or none, under this name
@@ -542,12 +569,15 @@ class SqliteDatabase(Database[SqliteStore]):
 
     def roll_back(self) -> None:
         """End the transaction, even one that a signal interrupted."""
-        with contextlib.suppress(sqlite3.Error):
+        try:
             if self._connection.in_transaction:
                 self._cursor.execute("ROLLBACK")
+        except sqlite3.Error:  # it is closed, or has ended the transaction itself
+            return
 
     def close(self) -> None:
         super().close()
+        self._fair_lock.close()
         self.wakeup.close()
         with self._connection_lock:
             self._close_connection()

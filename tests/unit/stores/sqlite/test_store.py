@@ -15,7 +15,7 @@ from coord.core.errors import CoordError, Corrupt, Unavailable, Unknown, Unsuppo
 from coord.stores.contract import FORMAT, Commit, Put
 from coord.stores.open import open_store
 from coord.stores.sqlite import store as sqlite
-from coord.stores.sqlite.store import SqliteDatabase, translated
+from coord.stores.sqlite.store import PAGE_BYTES, SqliteDatabase, translated
 from tests.support.stores.steps import by_key, everything, head, value, write
 
 
@@ -90,7 +90,7 @@ def test_damage_inside_is_corrupt_when_it_is_met(path: Path) -> None:
         store = database.log("local")
         for number in range(40):
             write(store, {f"k{number:02d}": bytes(3000)}, events=[bytes(3000)])
-    damage(path, 4096 * 3, path.stat().st_size - 4096 * 3)
+    damage(path, PAGE_BYTES * 3, path.stat().st_size - PAGE_BYTES * 3)
     with pytest.raises(Corrupt), opened(path) as database:
         everything(database.log("local"))
 
@@ -106,7 +106,7 @@ def test_a_truncated_file_is_corrupt(path: Path) -> None:
     with opened(path) as database:
         for number in range(40):
             write(database.log("local"), {f"k{number:02d}": bytes(3000)})
-    os.truncate(path, 4096 * 5 + 100)
+    os.truncate(path, PAGE_BYTES * 5 + 100)
     with pytest.raises(Corrupt), opened(path) as database:
         everything(database.log("local"))
 
