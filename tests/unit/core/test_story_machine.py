@@ -246,7 +246,10 @@ REACHED = (
 """A walk that never met these would prove nothing about them."""
 
 
-@pytest.mark.parametrize("first", range(4))
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize("first", [0, 1, pytest.param(2, marks=LONG), pytest.param(3, marks=LONG)])
 def test_no_history_breaks_the_story(first: int) -> None:
     """DLK-16, CFL-16: whatever happens, no result counts if another session had its files since the claim."""
     met: set[str] = set()

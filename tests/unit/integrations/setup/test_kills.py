@@ -81,8 +81,20 @@ CASES: list[tuple[Callable[[Path], None], Command]] = [
 NEXT: tuple[Command, ...] = (set_up, take_out, repaired)
 
 
+QUICK = (fresh, installed)
+"""The other cases are too long for `make quick`."""
+
+
 @pytest.mark.parametrize(
-    ("prepare", "command"), CASES, ids=[f"{case[0].__name__}-{case[1].__name__}" for case in CASES]
+    ("prepare", "command"),
+    [
+        pytest.param(
+            *case,
+            id=f"{case[0].__name__}-{case[1].__name__}",
+            marks=() if case[0] in QUICK else pytest.mark.long,
+        )
+        for case in CASES
+    ],
 )
 def test_a_killed_command_is_finished_or_undone(
     prepare: Callable[[Path], None], command: Command, home: Path, tmp_path: Path

@@ -1,6 +1,7 @@
 """What a line writes, compared with what a real bash writes: nothing may be missing from the prediction."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -326,9 +327,10 @@ def test_programs_that_are_not_run_here(text: str, written: set[str], tmp_path: 
     assert found <= {*written, "e.py", "a/src/e.py", "b/src/e.py", "a.py.bak"}
 
 
-def repository(folder: Path) -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with two branches, changed, staged, untracked and ignored files, and a stash."""
-    root = folder / "root"
+    root = tmp_path_factory.mktemp("template") / "root"
     made_repository(root)
     for name in ("a.py", "b.py", "src/e.py", "src/f.py"):
         (root / name).parent.mkdir(exist_ok=True)
@@ -411,9 +413,10 @@ def repository(folder: Path) -> Path:
         ("git branch x; git tag y; git config a.b c", False),
     ],
 )
-def test_what_git_would_change(text: str, changes: bool, tmp_path: Path) -> None:
+def test_what_git_would_change(text: str, changes: bool, template: Path, tmp_path: Path) -> None:
     """Git is asked which files its commands change."""
-    root = repository(tmp_path)
+    root = Path(shutil.copytree(template, tmp_path / "root", symlinks=True))
+    git(root, "status")  # the files are others than those that git knows
     before = snapshot(root)
     unpredicted, line = missing(text, root, tmp_path)
     assert bool(before != snapshot(root)) is changes, "the case is a real one"

@@ -94,7 +94,10 @@ def full(coord: Coord, repository: Path) -> Path:
     return repository
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
+WIDER = [pytest.param(columns, marks=pytest.mark.long) for columns in (80, 200)]
+
+
+@pytest.mark.parametrize("columns", [40, *WIDER])
 def test_every_listing_fits_and_names_its_rows(full: Path, columns: int) -> None:
     """No line is wider than the terminal, no name is cut, and nothing stored commands the terminal."""
     for listing in LISTINGS:

@@ -229,7 +229,7 @@ def test_an_ephemeral_program_is_reported(
 
 
 BROKEN = [
-    (f"{sys.executable} ] &&", "/nowhere/python ] &&", "the hook cannot run"),
+    (f"test -x {sys.executable} &&", "test -x /nowhere/python &&", "the hook cannot run"),
     (f"{sys.executable} -I -S /", f"{sys.executable} -m nowhere /", "the hook failed"),
 ]
 

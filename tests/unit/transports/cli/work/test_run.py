@@ -289,7 +289,7 @@ def test_a_runner_killed_outright_takes_its_command_along(coord: Coord, task: st
 
 def test_a_runner_that_hangs_is_ended_with_its_command(coord: Coord, task: str) -> None:
     """REC-30, SCN-60: one that is stopped sends no heartbeat; it is proven to be ours, so it is ended."""
-    process = started("ann", "work", "--lease", "1h", "--", "bash", "-c", STUBBORN)
+    process = started("ann", "work", "--lease", "1h", "--grace", "0.2s", "--", "bash", "-c", STUBBORN)
     pid = begun(process)
     process.send_signal(signal.SIGSTOP)
     with connect(session="s-boss", clock=lambda: time.time_ns() // 1_000_000 + HUNG_MS) as later:
@@ -302,7 +302,7 @@ def test_a_runner_that_hangs_is_ended_with_its_command(coord: Coord, task: str) 
 
 def test_a_runner_that_is_heard_of_is_left_alone(coord: Coord, task: str) -> None:
     """A sweep ends only what hangs."""
-    process = started("ann", "work", "--", "bash", "-c", STUBBORN)
+    process = started("ann", "work", "--grace", "0.2s", "--", "bash", "-c", STUBBORN)
     pid = begun(process)
     assert coord("boss sweep").answer["ended"] == []
     assert runs(pid)
