@@ -70,4 +70,11 @@ MUTANTS = [
         'room, ""',
         ("tests/unit/transports/cli/handlers/test_messages.py::test_a_body_cannot_imitate_another_message",),
     ),
+    Mutant(
+        "a blocked agent seems to work on one of its tasks",
+        "coord.transports.cli.top.dashboard:queue_depth",
+        'session.state == "working"',
+        "True",
+        ("tests/unit/transports/cli/top/test_dashboard.py::test_the_rows_of_the_first_document",),
+    ),
 ]

@@ -219,4 +219,11 @@ MUTANTS = [
             "claimed = as_of(planned_task(tx, command.project, name)[1], now)",
         ),
     ),
+    Mutant(
+        "an expired claim is in no list of the queue",
+        "coord.core.plans.queue_list:get_queue",
+        "(*freed, *queued)",
+        "queued",
+        ("tests/unit/core/plans/test_queue_list.py",),
+    ),
 ]

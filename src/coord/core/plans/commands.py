@@ -180,6 +180,24 @@ class GetStuck(Command, frozen=True):
     limit: int = 20
 
 
+class QueueReply(Reply, frozen=True):
+    """The first tasks in work, ready in the order of the queue, and waiting for others or for a retry."""
+
+    working: list[TaskInfo]
+    ready: list[TaskInfo]
+    waiting: list[TaskInfo]
+
+
+class GetQueue(Command, frozen=True):
+    """Return the queue of a project; each list has at most `limit` tasks."""
+
+    rule = "coord.core.plans.queue_list:get_queue"
+    reply = QueueReply
+    reads_only = True
+    project: str
+    limit: int = 100
+
+
 class ListStuck(Command, frozen=True):
     """Ask for the names of stuck tasks in all projects, as `project/task`."""
 

@@ -18,7 +18,15 @@ from coord.sdk.validation import arguments
 
 # Each method imports its commands, so that a session that only locks does not pay for them.
 if TYPE_CHECKING:
-    from coord.core.plans.commands import AddTasksReply, ClaimReply, NewTask, NextTask, TaskInfo, TaskList
+    from coord.core.plans.commands import (
+        AddTasksReply,
+        ClaimReply,
+        NewTask,
+        NextTask,
+        QueueReply,
+        TaskInfo,
+        TaskList,
+    )
     from coord.core.tasks import types
     from coord.core.tasks.commands import ReleaseClaim, RenewLease
     from coord.core.tasks.types import TaskGeneration
@@ -27,6 +35,7 @@ LEASE_S = 300.0
 BATCH_TASKS = 250
 PAGE = 1000
 AGENTS_MAX = 1000
+QUEUE_MAX = 100
 COMPARED_MAX = 100
 """The number of new tasks that are compared with existing ones."""
 
@@ -385,6 +394,12 @@ class TaskCalls(Connection):
             yield TaskList(tasks, more, after)
             left -= len(tasks)
             more = more and left > 0
+
+    def queue(self, *, limit: int = QUEUE_MAX) -> QueueReply:
+        """Return the first tasks of this project in work, ready in the order of the queue, and waiting."""
+        from coord.core.plans.commands import GetQueue
+
+        return self.call(GetQueue(self.project, min(arguments.limit(limit), PAGE)))
 
     def set_track(self, track: str, agents_max: int) -> int:
         """Set how many agents may work on a track at once (default: 1)."""

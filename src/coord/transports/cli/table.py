@@ -150,7 +150,7 @@ def _colour(column: str, row: Row) -> str:
     if column == "expires_in":
         left_s = row.get("expires_in_s", SOON_S)
         return RED if left_s <= 0 else YELLOW if left_s < SOON_S else ""
-    name = row.get("field") if column == "value" else column
+    name = row.get("field") if column == "value" else column.lower()
     if name not in COLOURED:
         return ""
     return COLOURS.get(str(row.get(column)).partition(" ")[0].rstrip(":").lower(), "")
@@ -204,6 +204,9 @@ def _blocks(
 
 
 def _heading(column: str) -> str:
+    """Return the heading of a column; a name with capitals is one already."""
+    if column != column.lower():
+        return column
     for suffix in ("_at", "_s"):
         column = column.removesuffix(suffix)
     return column.upper().replace("_", " ")

@@ -70,10 +70,12 @@ COMMANDS = (
     ),
     CommandSpec(
         "dashboard",
-        "show what all agents do, and the queue",
+        "show what all agents do, the locks and the queue",
         handler="coord.transports.cli.handlers.sessions:dashboard",
         reads=True,
-        examples=("coord dashboard",),
+        examples=("coord dashboard", "coord dashboard --json"),
+        details="Columns: Agent, State, Current Task, QueueDepth (tasks besides the current one), "
+        "LastHeartbeat. In JSON they are the rows of `table`, beside `tickets` and `queued`.",
     ),
     CommandSpec(
         "session show",

@@ -15,7 +15,8 @@ from coord.transports.cli.output import Answer, count, fields_of, timestamp
 
 COLUMNS = ("session_id", "agent", "liveness", "state", "task", "last_heartbeat_at", "cwd")
 ELSEWHERE_COLUMNS = ("session_id", "agent", "liveness", "state", "task", "last_heartbeat_at", "repository")
-DASHBOARD = ("agent", "state", "current_task", "queue_depth", "last_heartbeat_at")
+TICKETS_MAX = 1000
+"""The most locks that the dashboard lists; its line counts all of them."""
 STATUS_LINES = (
     *("session_id", "agent", "role", "model", "project", "parent", "liveness", "state", "current_task"),
     *("current_file", "claims", "locks", "waits", "agents", "messages", "emergencies", "stuck"),
@@ -142,12 +143,26 @@ def status(client: Client, _args: Args) -> Answer:
 
 
 def dashboard(client: Client, _args: Args) -> Answer:
-    """Show what all agents do."""
-    return _overview(client.overview(), [task.task_id for task in client.stuck_tasks()])
+    """Show what all agents do, the locks and the queued tasks."""
+    from coord.transports.cli.top.dashboard import agent_rows, draw, queued_rows, ticket_rows
+
+    found, queue = client.overview(), client.queue()
+    locks = [lock for page in client.lock_pages(limit=TICKETS_MAX) for lock in page.locks]
+    answer = _overview(found, [task.task_id for task in client.stuck_tasks()])
+    more = {
+        "table": agent_rows(found, queue),
+        "tickets": ticket_rows(locks),
+        "queued": queued_rows(queue),
+    }
+    fields = {**answer.fields, **more}
+    return answer._replace(fields=fields, drawn=lambda room: draw(fields, room))
 
 
 def _overview(found: Overview, stuck: Sequence[str], before: str = "") -> Answer:
     """Return what all sessions do, the locks, the waits and the queue of the project."""
+    from coord.transports.cli.top.dashboard import COLUMNS as DASHBOARD
+    from coord.transports.cli.top.dashboard import agent_rows
+
     waits = [
         {"session_id": session.session_id, **fields_of(wait)}
         for session in found.sessions
@@ -171,17 +186,7 @@ def _overview(found: Overview, stuck: Sequence[str], before: str = "") -> Answer
     line = before + ", ".join(parts)
     if stuck:
         line += f"; stuck: {', '.join(stuck)} (see coord task show, then retry or skip)"
-    return Answer(fields, line, [_agent_row(each, found.now_ms) for each in found.sessions], DASHBOARD)
-
-
-def _agent_row(session: SessionInfo, now_ms: int) -> dict[str, Any]:
-    return {
-        "agent": session.agent or session.session_id,
-        "state": in_words(session, now_ms),
-        "current_task": task_of(session) or "(none)",
-        "queue_depth": max(0, session.claims - 1),
-        "last_heartbeat_at": timestamp(session.last_heartbeat_ms),
-    }
+    return Answer(fields, line, agent_rows(found), DASHBOARD)
 
 
 def in_words(session: SessionInfo, now_ms: int) -> str:
