@@ -27,7 +27,7 @@ from coord.core.tasks.commands import (
 )
 from coord.engine.engine import Engine
 from coord.sdk.client import results
-from coord.sdk.client.limits import limits_command
+from coord.sdk.client.maintenance import limits_command
 from coord.sdk.validation import arguments
 from coord.sdk.validation.results import to_json
 from coord.stores.database import Database

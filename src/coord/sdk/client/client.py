@@ -1,7 +1,7 @@
 """`coord.connect` and `Client`: a session's access to a store, for programs and the `coord` command.
 
 Every method builds one command from its arguments and returns the reply. The methods are in `sessions.py`,
-`locks.py`, `messages.py`, `tasks.py`, `agents.py`, `limits.py` and `maintenance.py`.
+`locks.py`, `messages.py`, `tasks.py`, `agents.py` and `maintenance.py`.
 """
 
 import os
@@ -14,9 +14,8 @@ from coord.host.repository import Repository, current_folder, find_repository
 from coord.host.store_location import find_location, user_location
 from coord.sdk.client.agents import AgentCalls
 from coord.sdk.client.blocks import LockBlock, SessionBlock
-from coord.sdk.client.limits import LimitCalls
 from coord.sdk.client.locks import LockCalls
-from coord.sdk.client.maintenance import MaintenanceCalls
+from coord.sdk.client.maintenance import LimitCalls, MaintenanceCalls
 from coord.sdk.client.messages import MessageCalls
 from coord.sdk.client.open import open_existing, open_location, open_timeout_s
 from coord.sdk.client.sessions import SessionCalls

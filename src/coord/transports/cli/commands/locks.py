@@ -91,7 +91,7 @@ COMMANDS = (
     CommandSpec(
         "waits",
         "show who waits for what, and behind whom",
-        handler="coord.transports.cli.handlers.waits:waits",
+        handler="coord.transports.cli.handlers.locks:waits",
         reads=True,
         examples=("coord waits",),
         details="Lists waits for locks, recent denied requests, and waits for tasks by sessions that have "

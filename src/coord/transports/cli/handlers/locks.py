@@ -9,7 +9,7 @@ from coord.core.locks.commands import LockInfo, LockReply, Outcome, ReleaseReply
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, fields_of, form, is_terminal, say
+from coord.transports.cli.output import Answer, count, fields_of, form, is_terminal, say
 
 HOLDERS_MAX = 100
 """How many blocking locks a check prints."""
@@ -361,3 +361,13 @@ def _summary(word: str, found: Sequence[LockInfo]) -> str:
         return "No locks"
     least = min(lock.expires_in_s for lock in found)
     return f"Lock {word} ✓ {', '.join(lock.resource for lock in found)} (expires in {arguments.span(least)})"
+
+
+def waits(client: Client, _args: Args) -> Answer:
+    """Show the wait-for graph."""
+    from coord.transports.cli.waiting.tree import tree
+
+    found = client.waits()
+    return Answer(
+        {"waits": fields_of(found)}, count(len(found), "wait"), drawn=lambda room: tree(found, room)
+    )

@@ -3,8 +3,8 @@
 import pytest
 
 from coord.core.locks.commands import Blocker, SessionWait
-from coord.transports.cli.handlers.waits import tree
 from coord.transports.cli.table import cells_wide
+from coord.transports.cli.waiting.tree import tree
 from tests.support.cli import Coord
 
 

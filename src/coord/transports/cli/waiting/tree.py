@@ -1,4 +1,4 @@
-"""Show who waits for whom, as a tree: the sessions that block others are on top, the waits below them.
+"""Who waits for whom, as a tree: the sessions that block others are on top, the waits below them.
 
 A wait that several sessions block is shown below each of them; what waits behind it, only once.
 """
@@ -7,21 +7,10 @@ from collections.abc import Sequence
 
 from coord.core.locks.commands import Blocker, SessionWait
 from coord.core.messages.quoting import visible
-from coord.sdk.client.client import Client
 from coord.transports import arguments
-from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, count, fields_of
 from coord.transports.cli.table import wrapped
 
 BRANCH, LAST, RAIL, GAP = "├─ ", "└─ ", "│  ", "   "
-
-
-def waits(client: Client, _: Args) -> Answer:
-    """Show the wait-for graph."""
-    found = client.waits()
-    return Answer(
-        {"waits": fields_of(found)}, count(len(found), "wait"), drawn=lambda room: tree(found, room)
-    )
 
 
 def tree(found: Sequence[SessionWait], room: int) -> str:
