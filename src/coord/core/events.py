@@ -40,6 +40,7 @@ MODULES = (
     "coord.core.settings",
     "coord.core.limits",
     "coord.core.sessions.schema",
+    "coord.core.tokens.schema",
     "coord.core.messages.schema",
     "coord.core.locks.schema",
     "coord.core.tasks.schema",

@@ -51,7 +51,8 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     `process_ancestors` are the ancestors of the process that asks, nearest first. `tenant` is
     empty if no limit on sessions applies. `max_agents` is the limit that the environment states (0: none);
     a `person` does not count against it. `terminal`: nothing names a session, so the caller is the user of
-    its terminal, unless an agent runs above it.
+    its terminal, unless an agent runs above it. `token` is the id of the token with which a request came over
+    the network; only a hub sets it, after it has checked the token.
     """
 
     session: str
@@ -70,3 +71,4 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     max_agents: int = 0
     person: bool = False
     terminal: bool = False
+    token: str = ""

@@ -360,13 +360,26 @@ def broadcast(number: int) -> str:
 BROADCAST_PREFIX = "broadcast/"
 
 
+def token(token_id: str) -> str:
+    """A token that admits requests over the network."""
+    return f"token/{token_id}"
+
+
+TOKEN_PREFIX = "token/"  # noqa: S105 - the beginning of a key
+
+
 def digest(text: str) -> str:
     """Return a short name for a long text."""
+    return sha256(text)[:32]
+
+
+def sha256(text: str) -> str:
+    """Return the hash of a text, 64 hexadecimal digits."""
     # hashlib imports OpenSSL; this small module of the standard library does not (`random` uses it too).
     try:
-        from _sha256 import sha256  # type: ignore[import-not-found]
+        from _sha256 import sha256 as hash_of  # type: ignore[import-not-found]
     except ImportError:
-        from hashlib import sha256
+        from hashlib import sha256 as hash_of
 
-    name: str = sha256(text.encode()).hexdigest()[:32]
+    name: str = hash_of(text.encode()).hexdigest()
     return name

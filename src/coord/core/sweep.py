@@ -39,6 +39,7 @@ DEADLINES = {
     "session": "coord.core.lifecycle.end:session_deadline",
     "inbox": "coord.core.messages.undelivered:message_deadline",
     "broadcast": "coord.core.messages.undelivered:broadcast_deadline",
+    "token": "coord.core.tokens.tokens:token_deadline",
 }
 """The rule for the deadline of each kind of record, imported on first use."""
 DELETED_WHEN_DUE = (

@@ -19,6 +19,7 @@ from tests.mutation.catalogue import (
     stores,
     tasks,
     texts,
+    tokens,
 )
 
 MUTANTS = [
@@ -40,4 +41,5 @@ MUTANTS = [
     *stores.MUTANTS,
     *tasks.MUTANTS,
     *texts.MUTANTS,
+    *tokens.MUTANTS,
 ]

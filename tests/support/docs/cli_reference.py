@@ -15,7 +15,7 @@ MAINTENANCE_PAGE = "docs/reference/cli-maintenance.md"
 GIT_PAGE = "docs/reference/cli-git.md"
 MESSAGES_PAGE = "docs/reference/cli-messages.md"
 OF_TASKS = ("tasks", "plans", "agents")
-OF_MAINTENANCE = ("records", "maintenance", "setup")
+OF_MAINTENANCE = ("records", "maintenance", "tokens", "setup")
 OF_GIT = ("git",)
 OF_MESSAGES = ("messages",)
 """The groups that are not on the first page."""
@@ -63,8 +63,8 @@ Only links are looked up on the disk. A folder or glob that contains symlinks or
 what they lead to in the repository, and the reply names it. The reply also says what it cannot cover:
 links to the outside, more than 32 targets, and whatever lies behind the first 20,000 files.
 
-More pages: [tasks, plans and agents](cli-tasks.md), [records, maintenance and
-setup](cli-maintenance.md), [git](cli-git.md), [messages](cli-messages.md).
+More pages: [tasks, plans and agents](cli-tasks.md), [records, maintenance, tokens
+and setup](cli-maintenance.md), [git](cli-git.md), [messages](cli-messages.md).
 """
 TASKS_INTRODUCTION = """\
 # The `coord` command: tasks, plans and agents
@@ -77,7 +77,7 @@ renew, submit, fail or release. A worker that has lost its claim is rejected, be
 is too old.
 """
 MAINTENANCE_INTRODUCTION = """\
-# The `coord` command: records, maintenance and setup
+# The `coord` command: records, maintenance, tokens and setup
 
 <!-- made by: python -m tests.support.docs.cli_reference -->
 

@@ -18,6 +18,7 @@ from coord.sdk.client.locks import LockCalls
 from coord.sdk.client.messages import MessageCalls
 from coord.sdk.client.sessions import SessionCalls
 from coord.sdk.client.tasks import TaskCalls
+from coord.sdk.client.tokens import TokenCalls
 from coord.sdk.coordinator import TaskCoordinator
 from tests.support.docs.pages import ROOT, rows_of
 
@@ -75,7 +76,7 @@ def repository_table() -> Iterator[str]:
 
 
 def client_table() -> Iterator[str]:
-    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls, AgentCalls)
+    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls, AgentCalls, TokenCalls)
 
 
 def keyspace_table() -> Iterator[str]:

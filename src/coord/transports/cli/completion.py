@@ -67,7 +67,7 @@ def candidates(words_typed: list[str], ask: Asks) -> list[str]:
         found = _listed(line.awaiting, current, ask)
     elif current.startswith("-"):
         flags = (*(line.command.flags if line.command else ()), *GLOBAL_FLAGS)
-        found = [flag.spelled for flag in flags if flag.name not in line.flags] + ["--help"]
+        found = [*{flag.spelled: None for flag in flags if flag.name not in line.flags}, "--help"]
     elif line.command is None:
         found = verbs(line.noun) if line.noun else first_words()
     else:

@@ -42,7 +42,7 @@ def parse(argv: Sequence[str]) -> Request:
     values = _values(command.flags, reading.found) | _assign(command, reading.words)
     if command.rest:
         values[command.rest] = _rest(command, reading.rest)
-    return Request(command, values, _values(GLOBAL_FLAGS, reading.found))
+    return Request(command, values, _values(GLOBAL_FLAGS, reading.options))
 
 
 class _Reading:
@@ -52,6 +52,7 @@ class _Reading:
         self.command: CommandSpec | None = None
         self.noun = ""
         self.found: dict[str, str] = {}
+        self.options: dict[str, str] = {}
         self.words: list[str] = []
         self.rest: list[str] | None = None
         self._left = argv[::-1]
@@ -100,13 +101,15 @@ class _Reading:
             if not self._left or self._left[-1].startswith("--"):
                 raise Invalid(f"{name} needs a value", hint=f"{name} {flag.value}, or {name}={flag.value}")
             value = _readable(self._left.pop())
-        if flag.name in self.found:
+        own = self.command is not None and flag in self.command.flags
+        found = self.found if own else self.options
+        if flag.name in found:
             raise Invalid(f"{name} is given twice", hint="pass it once")
-        self.found[flag.name] = value
+        found[flag.name] = value
 
     def _flag(self, name: str) -> Flag:
         own = self.command.flags if self.command else ()
-        known = {flag.spelled: flag for flag in (*own, *GLOBAL_FLAGS)}
+        known = {flag.spelled: flag for flag in (*GLOBAL_FLAGS, *own)}  # a command may redefine a flag
         if name in known:
             return known[name]
         where = f"coord {self.command.name}" if self.command else "coord"

@@ -174,6 +174,8 @@ def plain(shown: str) -> str:
         ("ack", "message"),
         ("group join", "reviewers"),
         ("delegation done", "delegation"),
+        ("token revoke", "token"),
+        ("token create --role", "view operate admin"),
         ("task claim", "A-001-login"),
         ("task submit", "A-001-login"),
         ("task list --track", "A"),
@@ -192,6 +194,7 @@ def test_completion_offers_what_the_store_knows(coord: Coord, capfd, typed: str,
     ids = {
         "message": coord("ann send s-bob warn x").answer["id"],
         "delegation": coord("ann delegation add s-ann x").answer["delegation"]["id"],
+        "token": coord("ann token create --role view --session s-ann").answer["id"],
     }
     assert main(["--session", "s-bob", "completion", "words", "--", *typed.split(), ""]) == 0
     assert capfd.readouterr().out.split() == ids.get(offered, offered).split()

@@ -39,6 +39,17 @@ def test_the_flags_of_every_command_stand_anywhere() -> None:
         assert options["agent"] == ""
 
 
+def test_a_command_may_redefine_a_flag_of_every_command() -> None:
+    """Before `token create`, --role, --project and --session describe the caller; after it, the token."""
+    words = ["--session", "s1", "token", "create", "--session", "s2", "--role", "view", "--tenant", "acme"]
+    request = parse(words)
+    assert (request.options["session"], request.values["session"]) == ("s1", "s2")
+    assert (request.options["role"], request.values["role"]) == ("", "view")
+    assert (request.options["tenant"], request.values["project"]) == ("acme", "")
+    assert parse(["--role", "lead", "token", "create", "--role", "view"]).options["role"] == "lead"
+    assert refused("token", "create", "--role", "lead").message == "--role: unknown value 'lead'"
+
+
 def test_an_alias_is_the_same_command() -> None:
     """SES-16: `deregister` is `dereg`."""
     assert parse(["deregister"]).command == parse(["dereg"]).command
@@ -115,12 +126,12 @@ def test_a_dash_reads_standard_input(monkeypatch) -> None:
     assert "not valid UTF-8" in refused("send", "otto", "warn", "s", "--body", "-").message
 
 
-def test_no_command_redefines_a_flag_of_every_command() -> None:
-    """One word, one meaning: a flag before the command is the flag after it."""
+def test_one_command_redefines_flags_of_every_command() -> None:
+    """One word, one meaning: a flag before the command is the flag after it; only a token has its own."""
     taken = {flag.name for flag in GLOBAL_FLAGS} | {"help", "version"}
     assert [
         (each.name, flag.name) for each in all_commands() for flag in each.flags if flag.name in taken
-    ] == []
+    ] == [("token create", name) for name in ("role", "project", "session")]
 
 
 KNOWN = st.sampled_from(

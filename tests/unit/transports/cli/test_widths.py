@@ -57,6 +57,7 @@ LISTINGS = (
     Listing("limits show", ()),
     Listing("delegation list", ("s-bob",)),
     Listing("group list", ("reviewers",)),
+    Listing("token list", ("operate", "the screen in the hall")),
     Listing("group show reviewers -o wide", ()),
     Listing("delegation list", ("s-bob", "write the tests of the payment provider")),
     Listing("install --dry-run", ()),
@@ -88,6 +89,8 @@ def full(coord: Coord, repository: Path) -> Path:
     assert coord("ann group create reviewers").code == 0
     assert coord("ann delegation add s-bob", TALE).code == 0
     assert coord("ann group join reviewers").code == 0
+    label = "the screen in the hall of the second floor"
+    assert coord("ann token create --role operate --session s-ann --label", label).code == 0
     assert coord("ann delegation add bob", "write the tests of the payment provider").code == 0
     (repository / "plan.json").write_text('{"tasks": [{"id": "A-002-new", "description": "new"}]}')
     (repository / "bad.json").write_text('{"tasks": [{"id": "A-003-x", "depends_on": ["A-999-missing"]}]}')

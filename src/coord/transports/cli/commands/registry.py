@@ -16,6 +16,7 @@ GROUPS = {
     "messages": "Messages",
     "records": "Records: the log and the store",
     "maintenance": "Maintenance: limits and expired records",
+    "tokens": "Tokens: what may come over the network",
     "setup": "Setup",
 }
 """The title of each group in `coord --help`."""
@@ -40,7 +41,7 @@ def find(name: str) -> CommandSpec | None:
 
 def is_noun(word: str) -> bool:
     """Return whether a word is the first of a name of two words, as `task` in `task next`."""
-    # The search stops at the first match, so that `coord lock` imports two groups of ten.
+    # The search stops at the first match, so that `coord lock` imports two groups of eleven.
     for command in _commands():
         if word in (command.name, command.alias):
             return False

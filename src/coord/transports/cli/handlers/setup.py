@@ -238,6 +238,7 @@ _COMPLETIONS: "dict[str, Callable[[Client], Iterable[str]]]" = {
     "own": _own_locks,
     "groups": lambda client: [group.name for group in client.groups()],
     "delegations": lambda client: [each.id for each in client.delegations()],
+    "tokens": lambda client: [token.id for token in client.tokens()],
     "unread": lambda client: [message.id for message in client.recv(peek=True).messages],
 }
 

@@ -98,7 +98,7 @@ def test_the_flag_obeys_the_pin_as_the_variable_does(
 READS = (
     *("peers", "status", "dashboard", "top --once", "check a.py", "locks", "waits", "task list"),
     *("task history X", "task lineage X", "plan show", "agent list", "worktree list", "group list"),
-    *("delegation list", "limits show", "recv --peek", "recv", "log tail", "doctor"),
+    *("delegation list", "limits show", "recv --peek", "recv", "log tail", "doctor", "token list"),
 )
 
 
