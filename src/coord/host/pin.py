@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from coord.core.errors import Corrupt, Invalid, Unavailable, Unsupported
+from coord.core.errors import CoordError, Corrupt, Invalid, Unavailable, Unsupported
 
 FORMAT = 1
 NAME = "coord.id"
@@ -62,6 +62,18 @@ def read_copy(folder: str) -> Pin | None:
     """Return the copy of a pin beside its folder: if the folder is gone, the store is lost, not new."""
     above = os.path.dirname(folder)
     return read_pin(above) if os.path.lexists(f"{above}/{NAME}") else None
+
+
+def replace_damaged(folder: str) -> bool:
+    """Replace a damaged pin by its copy; return whether it was damaged and has an intact copy."""
+    try:
+        read_pin(folder)
+    except Corrupt:
+        with contextlib.suppress(Corrupt):
+            if (copy := read_copy(folder)) is not None:
+                replace_pin(folder, copy)
+                return True
+    return False
 
 
 def write_copy(folder: str, pin: Pin) -> None:
@@ -153,6 +165,10 @@ def _errors(folder: str) -> Iterator[None]:
 
 
 def _damaged(where: str, why: str) -> Corrupt:
-    copy = f"{os.path.dirname(os.path.dirname(where))}/{NAME}"
-    restore = f"restore it: cp {copy} {where}" if os.path.isfile(copy) else "restore it from a copy"
-    return Corrupt(f"{where} is damaged: {why}", hint=f"{restore}; or run coord init --new-store")
+    folder = os.path.dirname(where)
+    intact = False
+    if os.path.basename(folder) == "coord":  # otherwise it is the copy itself
+        with contextlib.suppress(CoordError):
+            intact = read_copy(folder) is not None
+    next_step = "coord doctor --fix restores it from its copy" if intact else "coord init --new-store"
+    return Corrupt(f"{where} is damaged: {why}", hint=next_step)

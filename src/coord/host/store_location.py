@@ -93,7 +93,7 @@ def propose_location(cwd: str, environ: Mapping[str, str]) -> StoreLocation:
     """Return the store that would be used if nothing were pinned; for a new start after damage."""
     repository = find_repository(cwd)
     if repository is None:
-        return user_location(environ)
+        return _proposal(state_folder(environ), None, {})
     configuration = read_consented(repository, environ)
     named = _named_by_environment(repository, environ)
     proposals = {**_named_by_file(configuration), **named}

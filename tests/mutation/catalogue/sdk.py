@@ -114,4 +114,20 @@ MUTANTS = [
         "return 0.0",
         ("tests/unit/sdk/client/test_blocks.py::test_a_lock_that_is_asked_for_is_kept_until_the_deadline",),
     ),
+    Mutant(
+        "a new store in place of one whose pin was damaged is of the same epoch",
+        "coord.sdk.client.open:_with_damaged_pin",
+        "proposed._replace(epoch=database.epoch)",
+        "proposed",
+        ("tests/unit/transports/cli/handlers/test_sessions.py::test_a_pin_without_a_copy_gets_a_new_store",),
+    ),
+    Mutant(
+        "an intact store is given up because its pin was damaged",
+        "coord.sdk.client.open:_with_damaged_pin",
+        "if replace_damaged(proposed.folder):",
+        "if False:",
+        (
+            "tests/unit/transports/cli/handlers/test_sessions.py::test_a_damaged_pin_is_restored_from_its_copy",
+        ),
+    ),
 ]

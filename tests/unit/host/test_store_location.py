@@ -276,7 +276,7 @@ def test_a_senseless_pin_is_corrupt(fields: dict[str, object], shop: Path) -> No
     changed(shop, **fields)
     with pytest.raises(Corrupt, match="damaged") as caught:
         find_location(str(shop), {})
-    assert "coord init --new-store" in caught.value.hint
+    assert "coord doctor --fix" in caught.value.hint
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff\xfe", b"x" * 100_000])

@@ -10,6 +10,7 @@ from coord.core.errors import Corrupt, Invalid, NotFound, Unsupported
 from coord.core.ids import short_repr
 from coord.host.caller import find_tenant
 from coord.host.high_water import HighWater
+from coord.host.pin import replace_damaged
 from coord.host.store_location import (
     StoreLocation,
     check_confirmed,
@@ -138,10 +139,13 @@ def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Store
     """Pin a new store in a later epoch, so that earlier fences and generations stay invalid."""
     try:
         location = find_location(cwd, environ)
-    except (Corrupt, Unsupported):  # the pin is damaged, or belongs to another machine
+    except Corrupt:
+        location = _with_damaged_pin(cwd, environ)
+    except Unsupported:  # the pin belongs to another machine
         location = propose_location(cwd, environ)
-    if not location.pinned:  # outside of repositories, the store of the user may need a successor
-        _check_repository(location, cwd)
+    else:
+        if not location.pinned:  # outside of repositories, the store of the user may need a successor
+            _check_repository(location, cwd)
     check_confirmed(location)
     if location.pinned:
         if store_exists(location) and _opens_as_pinned(location, find_tenant(environ), timeout):
@@ -164,7 +168,22 @@ def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Store
         if database.epoch < epoch:
             store.set_epoch(epoch)
     with closing(open_store(location.url, timeout=timeout)) as database:
+        if location.repository is not None and not location.repository_id:  # no pin has named it
+            location = location._replace(repository_id=database.store_id)
         return move_pin(location, store_id=database.store_id, epoch=database.epoch)
+
+
+def _with_damaged_pin(cwd: str, environ: Mapping[str, str]) -> StoreLocation:
+    """Return the location that the copy of a damaged pin names, or the place of a new store."""
+    proposed = propose_location(cwd, environ)
+    if replace_damaged(proposed.folder):
+        return find_location(cwd, environ)
+    if not proposed.local or not store_exists(proposed):
+        return proposed
+    with suppress(Corrupt, OlderFormat), closing(open_store(proposed.url)) as database:
+        proposed = proposed._replace(epoch=database.epoch)
+    set_aside(local_path(proposed.url))
+    return proposed
 
 
 def _opens_as_pinned(location: StoreLocation, tenant: str, timeout: float) -> bool:

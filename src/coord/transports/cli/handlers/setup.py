@@ -316,6 +316,8 @@ def doctor(options: Options, args: DoctorArgs) -> Answer:
     if args.repair:
         return _repair_store(options, args)
     report = _examine(options, args)
+    if args.fix and _restore_pin():
+        report = _examine(options, args)
     if args.fix and _repair(options, report):
         report = _examine(options, args)
     rows = fields_of(report.findings)
@@ -360,6 +362,15 @@ def _examine(options: Options, args: DoctorArgs) -> "Report":
     if repository is not None:
         report.findings.extend(examine_hooks(repository, os.environ))
     return report
+
+
+def _restore_pin() -> bool:
+    """Replace a damaged pin by its copy; return whether that was possible."""
+    from coord.host.pin import replace_damaged
+    from coord.host.repository import find_repository
+
+    repository = find_repository(os.getcwd())
+    return repository is not None and replace_damaged(f"{repository.commondir}/coord")
 
 
 def _repair(options: Options, report: "Report") -> bool:

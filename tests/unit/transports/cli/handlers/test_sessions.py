@@ -223,3 +223,44 @@ def test_completion_offers_what_is_held(coord: Coord, capfd) -> None:
     assert capfd.readouterr().out.split() == ["main-push", "src/app.py"]
     assert main(["--session", "s-ann", "completion", "words", "--", "unlock", ""]) == 0
     assert sorted(capfd.readouterr().out.split()) == ["main-push", "src/app.py"]
+
+
+def test_a_damaged_pin_is_restored_from_its_copy(coord: Coord, repository: Path) -> None:
+    """The store is intact, so no lock is lost; nothing but the pin is replaced."""
+    coord("ann lock a.py")
+    pin = repository / ".git/coord/coord.id"
+    for words in ("doctor --fix", "init --new-store"):
+        pin.write_text("garbage")
+        said = coord("ann locks")
+        assert (said.code, said.answer["error"]["hint"]) == (
+            70,
+            "coord doctor --fix restores it from its copy",
+        )
+        coord(f"ann {words}")
+        assert [lock["resource"] for lock in coord("ann locks").answer["locks"]] == ["file:a.py"], words
+
+
+def test_a_pin_without_a_copy_gets_a_new_store(coord: Coord, repository: Path) -> None:
+    """What was in the store is kept beside it; the new one is of a later epoch, and works at once."""
+    coord("ann lock a.py")
+    for epoch in (1, 2):
+        for folder in (".git", ".git/coord"):
+            (repository / folder / "coord.id").write_text("garbage")
+        assert coord("ann doctor --fix").code == 70
+        assert coord("ann locks").answer["error"]["hint"] == "coord init --new-store"
+        assert coord("ann init --new-store").answer["epoch"] == epoch
+        assert coord("ann locks").answer["locks"] == []
+        assert coord("ann lock a.py").code == 0
+    assert len(list((repository / ".git/coord/store").glob("coord.db.damaged-*"))) >= 2
+
+
+def test_a_damaged_pin_of_the_user_gets_a_new_store(
+    coord: Coord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside of repositories the next step works, too."""
+    monkeypatch.chdir(tmp_path)
+    coord("ann lock name:x")
+    (tmp_path / "state/coord/coord.id").write_text("garbage")
+    assert coord("ann locks").answer["error"]["hint"] == "coord init --new-store"
+    assert coord("ann init --new-store").code == 0
+    assert coord("ann lock name:x").code == 0
