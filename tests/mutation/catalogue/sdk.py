@@ -130,4 +130,11 @@ MUTANTS = [
             "tests/unit/transports/cli/handlers/test_sessions.py::test_a_damaged_pin_is_restored_from_its_copy",
         ),
     ),
+    Mutant(
+        "a lost store has no successor elsewhere",
+        "coord.sdk.client.open:_start_afresh",
+        "if successor is not None:",
+        "if False:",
+        ("tests/unit/sdk/admin/test_repair.py::test_a_lost_store_gets_a_successor_where_coord_toml_says",),
+    ),
 ]

@@ -22,6 +22,7 @@ from coord.host.store_location import (
     move_pin,
     new_store_command,
     new_store_location,
+    pinned_location,
     propose_location,
     restore_pin,
     store_exists,
@@ -71,8 +72,7 @@ def open_location(
             raise
         raise lost_store(location, "is gone") from error
     except OlderFormat as error:
-        if location.local:
-            error.hint = f"an older coord made it; create a new one: {new_store_command(location)}"
+        error.hint = _after_older(location)
         raise
     try:
         if not location.pinned:
@@ -137,27 +137,26 @@ def _check_repository(location: StoreLocation, cwd: str) -> None:
 
 def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> StoreLocation:
     """Pin a new store in a later epoch, so that earlier fences and generations stay invalid."""
-    try:
-        location = find_location(cwd, environ)
-    except Corrupt:
-        location = _with_damaged_pin(cwd, environ)
-    except Unsupported:  # the pin belongs to another machine
-        location = propose_location(cwd, environ)
-    else:
-        if not location.pinned:  # outside of repositories, the store of the user may need a successor
-            _check_repository(location, cwd)
-    check_confirmed(location)
+    location, successor = _predecessor(cwd, environ)
+    check_confirmed(successor or location)
     if location.pinned:
         if store_exists(location) and _opens_as_pinned(location, find_tenant(environ), timeout):
             raise Invalid(
                 "the pinned store is intact, so no new one is needed",
                 hint="coord migrate --to-url URL moves to another store",
             )
-        location = new_store_location(location)
-        if location.local:
-            set_aside(local_path(location.url))
+        if successor is not None:
+            location = location._replace(url=successor.url)
+        else:
+            location = new_store_location(location)
+            if location.local:
+                set_aside(local_path(location.url))
     epoch = location.epoch + 1
-    install(location.url, timeout=timeout)
+    try:
+        install(location.url, timeout=timeout)
+    except OlderFormat as error:
+        error.hint = _after_older(location)
+        raise
     with closing(open_store(location.url, timeout=timeout)) as database:
         store = migrator(database)
         if database.epoch < epoch and store.heads():
@@ -171,6 +170,27 @@ def _start_afresh(cwd: str, environ: Mapping[str, str], timeout: float) -> Store
         if location.repository is not None and not location.repository_id:  # no pin has named it
             location = location._replace(repository_id=database.store_id)
         return move_pin(location, store_id=database.store_id, epoch=database.epoch)
+
+
+def _predecessor(cwd: str, environ: Mapping[str, str]) -> tuple[StoreLocation, StoreLocation | None]:
+    """Return the store that a new one follows, and the place of the new one if it has to be another."""
+    try:
+        location = find_location(cwd, environ)
+    except Corrupt:
+        return _with_damaged_pin(cwd, environ), None
+    except Unsupported:  # the pin belongs to another machine
+        return propose_location(cwd, environ), None
+    except Invalid:  # --url or coord.toml name another store than the pin
+        return pinned_location(cwd), propose_location(cwd, environ)
+    if not location.pinned:  # outside of repositories, the store of the user may need a successor
+        _check_repository(location, cwd)
+    return location, None
+
+
+def _after_older(location: StoreLocation) -> str:
+    """Return the next step if an older coord made a store; on a server it stays where it is."""
+    where = "" if location.local else " --url URL, with another database, schema, prefix or stream"
+    return f"an older coord made it; create a new one: {new_store_command(location)}{where}"
 
 
 def _with_damaged_pin(cwd: str, environ: Mapping[str, str]) -> StoreLocation:

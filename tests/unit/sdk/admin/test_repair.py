@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from coord.core.errors import Corrupt, Invalid, Refused, Unavailable, Unsupported
 from coord.core.identity import Caller
@@ -24,6 +25,7 @@ from coord.sdk.admin.repair import repair_store
 from coord.sdk.client.open import initialise, open_location
 from coord.stores.database import EPOCH_BITS
 from coord.stores.sqlite import store as sqlite
+from tests.support.consent import write_configuration
 from tests.support.git_folders import made_repository
 from tests.support.stores.steps import write
 
@@ -364,3 +366,39 @@ def test_no_generation_returns_after_a_repair(
     submit = SubmitResult("local", "p", "t", "ada", 3, b"{}", "")
     assert not in_engine(repository, environ, lambda engine: engine.call(submit)).accepted
     assert in_engine(repository, environ, partial(claim, session="ada")).claim.generation == 4
+
+
+def test_the_server_store_of_an_older_coord_gets_a_successor_elsewhere(
+    repository: Path, environ: dict[str, str], make_url: Callable[[str], str]
+) -> None:
+    """It stays where it is, for those who still use it; each error names the next step, which works."""
+    older, newer = make_url("redis"), make_url("redis")
+    here = Path(str(made_repository(repository.parent / "other").root))
+    pinned = initialise(str(here), environ, url=older)
+    address = older.partition("?")[0]
+    with closing(redis.Redis.from_url(address)) as server:
+        server.hset(f"{{{older.partition('prefix=')[2]}}}:meta", "format", "2")
+    for call in (partial(locks, here, environ), partial(initialise, str(here), environ, new_store=True)):
+        with pytest.raises(Unsupported, match=r"format 2.*coord init --new-store --url URL"):
+            call()
+    moved = initialise(str(here), environ, url=newer, new_store=True)
+    assert (moved.url, moved.epoch, moved.repository_id) == (newer, 1, pinned.repository_id)
+    assert locks(here, environ) == []
+    with pytest.raises(Invalid, match="the pinned store is intact"):
+        initialise(str(here), environ, url=make_url("redis"), new_store=True)
+
+
+def test_a_lost_store_gets_a_successor_where_coord_toml_says(
+    repository: Path, environ: dict[str, str], tmp_path: Path
+) -> None:
+    """While the pinned store is intact, another one is refused; an unconfirmed file names none."""
+    elsewhere = f"sqlite://{tmp_path}/elsewhere.db"
+    (repository / "coord.toml").write_text(f'[store]\nurl = "{elsewhere}"\n')
+    with pytest.raises(Invalid, match="nobody has confirmed"):
+        initialise(str(repository), environ, new_store=True)
+    write_configuration(repository, f'[store]\nurl = "{elsewhere}"\n', environ)
+    with pytest.raises(Invalid, match="the pinned store is intact"):
+        initialise(str(repository), environ, new_store=True)
+    (repository / ".git/coord/store/coord.db").unlink()
+    assert initialise(str(repository), environ, new_store=True).url == elsewhere
+    assert locks(repository, environ) == []
