@@ -60,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[TEMPLATES] = tempfile.mkdtemp(prefix="coord-templates-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(TEMPLATES)))
         leave_real_state(f"{os.environ[TEMPLATES]}/state")
+    os.environ["COORD_HUB"] = "off"  # a hub of the user who runs the tests
     config.addinivalue_line("markers", quick.MARKER)
     if config.getoption("quick"):
         quick.refuse_servers()

@@ -129,6 +129,19 @@ class Engine:
         self._enqueue([job], drain=True)
         return future
 
+    def ask_many(
+        self, commands: Sequence[Command], ids: Sequence[str] = (), *, timeout: float = TIMEOUT_S
+    ) -> "list[asyncio.Future[Any]]":
+        """Queue several commands from a coroutine, all or none; return a future for each."""
+        deadline = self._runtime.monotonic() + timeout
+        jobs = [
+            PendingCommand(command, deadline, ids[number] if ids else "", loop_future=new_loop_future())
+            for number, command in enumerate(commands)
+        ]
+        if jobs:
+            self._enqueue(jobs, drain=True)
+        return [job.loop_future for job in jobs if job.loop_future is not None]
+
     def close(self) -> None:
         """Refuse new commands and run those that wait; safe to call twice."""
         with self._queue_lock:

@@ -1,5 +1,6 @@
 """`TaskCoordinator`: claim tasks under a generation clock, with the operation names of its specification."""
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,7 @@ from coord.core.tasks.commands import (
 from coord.engine.engine import Engine
 from coord.sdk.client import results
 from coord.sdk.client.maintenance import limits_command
+from coord.sdk.client.open import is_hub
 from coord.sdk.validation import arguments
 from coord.sdk.validation.results import to_json
 from coord.stores.database import Database
@@ -75,6 +77,10 @@ class TaskCoordinator:
         `tenants` are those with separate stores, and their urls. A server that cannot be reached
         is tried again for `timeout` seconds.
         """
+        if is_hub(url):
+            from coord.sdk.remote.open import open_http
+
+            return cls(open_http(url, os.environ, timeout=timeout), clock)
         return cls(open_store(url, tenants=tenants, timeout=timeout), clock)
 
     def __enter__(self) -> Self:
@@ -97,9 +103,13 @@ class TaskCoordinator:
         if engine is None:
             check_id("tenant id", tenant_id)
             with self._lock:
-                engine = self._engines.setdefault(
-                    tenant_id, Engine(self.database, tenant_id, clock=self._clock)
-                )
+                engine = self._engines.setdefault(tenant_id, self._new_engine(tenant_id))
+        return engine
+
+    def _new_engine(self, tenant_id: str) -> Engine:
+        if not self.database.is_remote:
+            return Engine(self.database, tenant_id, clock=self._clock)
+        engine: Engine = self.database.engine(tenant_id)  # type: ignore[attr-defined]
         return engine
 
     # Claims.

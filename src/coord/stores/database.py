@@ -65,6 +65,9 @@ class Committers:
 class Database(ABC, Generic[AnyStore]):
     """An open store url: it returns the log of each tenant and owns connections and threads."""
 
+    is_remote = False
+    """Whether a hub runs the commands, and not an engine of this process."""
+
     def __init__(self, url: str, store_id: str, epoch: int = 0) -> None:
         self.url = url
         self.store_id = store_id

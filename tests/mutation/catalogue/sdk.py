@@ -5,9 +5,9 @@ from tests.mutation.mutant import Mutant
 MUTANTS = [
     Mutant(
         "a server lost before the log is open ends the connection",
-        "coord.sdk.client.connection:Connection.__init__",
-        "probe=probe), timeout)",
-        "probe=probe), 0)",
+        "coord.sdk.client.connection:Connection._new_engine",
+        "self.tenant), self._timeout)",
+        "self.tenant), 0)",
         ("tests/unit/sdk/client/test_connection.py",),
     ),
     Mutant(

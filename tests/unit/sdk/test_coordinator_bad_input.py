@@ -167,7 +167,7 @@ def test_invalid_is_also_a_value_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "x", "memory", "oracle://x", "sqlite://", "file://other-host/x", "http://x"]
+    "url", ["", "x", "memory", "oracle://x", "sqlite://", "file://other-host/x", "ftp://x"]
 )
 def test_bad_url(url: str) -> None:
     """A url that names no store is refused with those that do."""

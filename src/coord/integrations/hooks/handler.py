@@ -30,7 +30,7 @@ from coord.integrations.hooks.identity import caller_of, tenant_of
 from coord.integrations.hooks.protected_files import check_edit, check_settings
 from coord.integrations.hooks.targets import Target, home_location, targets_of, worktree_of
 from coord.sdk.client.connection import Connection
-from coord.sdk.client.open import open_location
+from coord.sdk.client.open import open_for_use
 
 if TYPE_CHECKING:
     from coord.core.messages.commands import MessageInfo
@@ -462,7 +462,7 @@ class HookHandler:
 
         caller = caller_of(self.event, self._environ, location.repository, location.project, self._runs)
         timeout = max(0.0, self._open_by - time.monotonic())
-        database, location = open_location(location, timeout)
+        database, location = open_for_use(location, timeout, self._environ, tenant_of(self._environ))
         connection = kind(
             database,
             location,

@@ -17,10 +17,15 @@ from coord.sdk.client.blocks import LockBlock, SessionBlock
 from coord.sdk.client.locks import LockCalls
 from coord.sdk.client.maintenance import LimitCalls, MaintenanceCalls
 from coord.sdk.client.messages import MessageCalls
-from coord.sdk.client.open import open_existing, open_location, open_timeout_s
+from coord.sdk.client.open import (
+    open_existing,
+    open_for_use,
+    open_timeout_s,
+    open_url,
+    repository_of_hub,
+)
 from coord.sdk.client.sessions import SessionCalls
 from coord.sdk.client.tokens import TokenCalls
-from coord.stores.open import open_store
 
 if TYPE_CHECKING:
     from coord.core.lifecycle.commands import Overview
@@ -62,11 +67,13 @@ def connect(
     caller = find_caller(environ, flags, cwd=cwd, repository=repository, project=location.project)
     writes = create or location.pinned
     if url is None and writes:
-        database, location = open_location(location, timeout)
+        direct = {**environ, "COORD_HUB": "off"} if clock is not None else environ
+        database, location = open_for_use(location, timeout, direct, log)
     elif not writes:
         database, location = open_existing(location, timeout)
     else:
-        database = open_store(url or location.url, timeout=timeout)
+        database = open_url(location, timeout)
+        location = location._replace(repository_id=repository_of_hub(database) or location.repository_id)
     client = Client(
         database, location, caller, tenant=log, cwd=cwd, environ=environ, clock=clock, timeout=timeout
     )

@@ -1,7 +1,7 @@
 """A connection: an open store in the name of one session, and the store that each resource belongs to."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import msgspec
 
@@ -15,7 +15,7 @@ from coord.engine.engine import Engine
 from coord.host.consent import Configuration, read_consented
 from coord.host.processes import probe
 from coord.host.store_location import StoreLocation, user_location
-from coord.sdk.client.open import open_location
+from coord.sdk.client.open import open_for_use
 from coord.stores.contract import Store
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, retry_unreachable
@@ -49,14 +49,28 @@ class Connection:
         self.location = location
         self.caller = caller if tenant == UNLIMITED_TENANT else msgspec.structs.replace(caller, tenant=tenant)
         self.tenant = tenant
-        self.engine = retry_unreachable(lambda: Engine(database, tenant, clock=clock, probe=probe), timeout)
         self._cwd = cwd
         self._environ = environ
         self._clock = clock
         self._timeout = timeout
+        self.engine = self._new_engine(database, clock)
         self._host: Connection | None = None
         self.on_wait: Callable[[Any], None] | None = None
         """Called with each reply that a waiting call gets, and with None when a lock's queue is left."""
+
+    def _new_engine(self, database: Database[Any], clock: Callable[[], int] | None) -> Engine:
+        """Return the engine of this connection's tenant, or one in a hub: it has the calls of an engine."""
+
+        def local(database: Database[Any], tenant: str) -> Engine:
+            return Engine(database, tenant, clock=clock, probe=probe)
+
+        if database.is_remote:
+            from coord.sdk.remote.database import RemoteDatabase
+
+            assert isinstance(database, RemoteDatabase), "no other database is remote"
+            database.new_engine = local
+            return cast("Engine", database.engine(self.tenant))
+        return retry_unreachable(lambda: local(database, self.tenant), self._timeout)
 
     @property
     def log(self) -> Store:
@@ -150,7 +164,7 @@ class Connection:
 
     def open_other(self, location: StoreLocation) -> "Connection":
         """Return a connection of the same caller to another store; the caller of this method closes it."""
-        database, location = open_location(location, self._timeout)
+        database, location = open_for_use(location, self._timeout, self._environ, self.tenant)
         return Connection(
             database,
             location,

@@ -28,11 +28,13 @@ from coord.host.store_location import (
     store_exists,
     write_pin,
 )
+from coord.sdk.remote.address import hub_socket
 from coord.stores.contract import OlderFormat
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, install, migrator, open_store
 from coord.stores.urls import redact, scheme_of
 
+HUB_SCHEMES = ("http", "https")
 CONNECT_TIMEOUT_S = OPEN_TIMEOUT_S
 """How long a client tries to reach a server by default."""
 UNUSED = "unused"
@@ -55,6 +57,16 @@ def open_timeout_s(environ: Mapping[str, str]) -> float:
     return seconds
 
 
+def is_hub(url: str) -> bool:
+    """Whether a url names a hub and not a store."""
+    return scheme_of(url) in HUB_SCHEMES
+
+
+def repository_of_hub(database: Database[Any]) -> str:
+    """Return the id of the repository that a hub serves; "" for a store."""
+    return getattr(getattr(database, "welcome", None), "repository_id", "")
+
+
 def open_location(
     location: StoreLocation, timeout: float = OPEN_TIMEOUT_S
 ) -> tuple[Database[Any], StoreLocation]:
@@ -66,7 +78,7 @@ def open_location(
     _check_kept(location)
     check_store_exists(location)
     try:
-        database = open_store(location.url, tenants=location.tenants, timeout=timeout)
+        database = open_url(location, timeout)
     except NotFound as error:
         if not location.pinned:
             raise
@@ -76,7 +88,13 @@ def open_location(
         raise
     try:
         if not location.pinned:
-            location = write_pin(location._replace(store_id=database.store_id, epoch=database.epoch))
+            location = write_pin(
+                location._replace(
+                    store_id=database.store_id,
+                    epoch=database.epoch,
+                    repository_id=repository_of_hub(database) or location.repository_id,
+                )
+            )
         if check_pinned(location, database.store_id, database.epoch):
             location = move_pin(location, epoch=database.epoch)
         restore_pin(location)
@@ -87,6 +105,30 @@ def open_location(
     return database, location
 
 
+def open_url(location: StoreLocation, timeout: float) -> Database[Any]:
+    """Open the store that a location names; `http://` is a hub."""
+    if not is_hub(location.url):
+        return open_store(location.url, tenants=location.tenants, timeout=timeout)
+    from coord.sdk.remote.open import open_http
+
+    return open_http(location.url, os.environ, timeout=timeout, repository_id=location.repository_id)
+
+
+def open_for_use(
+    location: StoreLocation, timeout: float, environ: Mapping[str, str], tenant: str
+) -> tuple[Database[Any], StoreLocation]:
+    """Open the store of a location through this user's hub if one runs, or else itself."""
+    socket = hub_socket(environ) if location.pinned and not is_hub(location.url) else ""
+    if socket:
+        from coord.sdk.remote.open import open_through_hub
+
+        check_confirmed(location)
+        found = open_through_hub(socket, location, tenant, lambda: open_location(location, timeout)[0])
+        if found is not None:
+            return found, location
+    return open_location(location, timeout)
+
+
 def open_existing(
     location: StoreLocation, timeout: float = OPEN_TIMEOUT_S
 ) -> tuple[Database[Any], StoreLocation]:
@@ -95,6 +137,9 @@ def open_existing(
     A repository in which coord was never used shows as empty. A store that somebody named has to exist.
     """
     check_confirmed(location)
+    if is_hub(location.url):
+        database = open_url(location, timeout)
+        return database, location._replace(repository_id=repository_of_hub(database))
     if not store_exists(location):
         if not location.is_default:
             raise NotFound(f"there is no store at {redact(location.url)}", hint="coord init creates it")
@@ -114,7 +159,7 @@ def initialise(
     location = find_location(cwd, proposed)
     _check_repository(location, cwd)
     check_confirmed(location)
-    if not location.pinned:  # preparing a lost pinned store would hide the loss
+    if not location.pinned and not is_hub(location.url):  # preparing a lost store would hide the loss
         install(location.url, timeout=timeout)
     database, location = open_location(location, timeout)
     with closing(database), suppress(NotFound):  # a tenant whose own store is not installed yet

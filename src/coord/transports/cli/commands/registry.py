@@ -17,6 +17,7 @@ GROUPS = {
     "records": "Records: the log and the store",
     "maintenance": "Maintenance: limits and expired records",
     "tokens": "Tokens: what may come over the network",
+    "hub": "Hub: one process for all clients",
     "setup": "Setup",
 }
 """The title of each group in `coord --help`."""

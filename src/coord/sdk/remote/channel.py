@@ -1,0 +1,134 @@
+"""Requests to a hub over its unix socket: HTTP/1.1 with plain lengths, which both ends write.
+
+`socket` takes as long to import as the start of Python, so this uses the extension below it.
+"""
+
+import _socket
+import time
+from typing import Protocol
+
+from coord.core.errors import Unavailable, Unreachable
+
+HEADER_BYTES_MAX = 16 * 1024
+READ_BYTES = 256 * 1024
+GRACE_S = 5.0
+"""How much longer a client waits than it gave the hub."""
+
+
+class Broken(Unavailable):
+    """The connection broke after the request was sent, so its outcome is not known."""
+
+
+class Channel(Protocol):
+    """A way to a hub; threads may share it."""
+
+    where: str
+
+    def post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+        """Return the status and the body of an answer.
+
+        Raises Unreachable if nothing was sent, and Broken if the answer was lost.
+        """
+
+    def close(self) -> None: ...
+
+
+class UnixChannel:
+    """Requests over a unix socket; each thread that asks at the same time gets its own connection."""
+
+    def __init__(self, path: str) -> None:
+        self.where = path
+        self._path = path
+        self._idle: list[_socket.socket] = []
+        self._closed = False
+
+    def post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+        deadline = time.monotonic() + timeout_s + GRACE_S
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: coord\r\nContent-Type: application/msgpack\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        connection = self._send(head.encode() + body, deadline)
+        try:
+            answer, reusable = _read_answer(connection, deadline)
+        except (OSError, ValueError) as error:
+            connection.close()
+            raise Broken(f"the hub at {self.where} did not answer: {error}") from error
+        if reusable and not self._closed:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return answer
+
+    def _send(self, data: bytes, deadline: float) -> _socket.socket:
+        """Send a request over an idle connection that the hub has not closed, or over a new one."""
+        while self._idle:
+            connection = self._idle.pop()
+            try:
+                connection.setblocking(False)
+                gone = connection.recv(1, _socket.MSG_PEEK) == b""
+            except BlockingIOError:
+                gone = False
+            except OSError:
+                gone = True
+            if not gone:
+                return self._sent(connection, data, deadline)
+            connection.close()
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        try:
+            connection.settimeout(max(0.001, deadline - time.monotonic()))
+            connection.connect(self._path)
+        except OSError as error:
+            connection.close()
+            raise Unreachable(f"there is no hub at {self.where}: {error}", hint="coord serve") from error
+        return self._sent(connection, data, deadline)
+
+    def _sent(self, connection: _socket.socket, data: bytes, deadline: float) -> _socket.socket:
+        try:
+            connection.settimeout(max(0.001, deadline - time.monotonic()))
+            connection.sendall(data)
+        except OSError as error:
+            connection.close()
+            raise Broken(f"the connection to the hub at {self.where} broke: {error}") from error
+        return connection
+
+    def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+
+def _read_answer(connection: _socket.socket, deadline: float) -> tuple[tuple[int, bytes], bool]:
+    """Return the status and the body, and whether the connection can be used again."""
+    data = b""
+    while (end := data.find(b"\r\n\r\n")) < 0:
+        if len(data) > HEADER_BYTES_MAX:
+            raise ValueError("its header is too long")
+        data += _some(connection, deadline)
+    lines = data[:end].split(b"\r\n")
+    status = int(lines[0].split(b" ", 2)[1])
+    length, reusable = 0, True
+    for line in lines[1:]:
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+        elif name.lower() == b"connection" and value.strip().lower() == b"close":
+            reusable = False
+        elif name.lower() == b"transfer-encoding":
+            raise ValueError("its length is not known")
+    parts, have = [data[end + 4 :]], len(data) - end - 4
+    while have < length:
+        some = _some(connection, deadline)
+        parts.append(some)
+        have += len(some)
+    if have > length:
+        raise ValueError("it is longer than it says")
+    return (status, b"".join(parts)), reusable
+
+
+def _some(connection: _socket.socket, deadline: float) -> bytes:
+    connection.settimeout(max(0.001, deadline - time.monotonic()))
+    data = connection.recv(READ_BYTES)
+    if not data:
+        raise ConnectionError("it closed the connection")
+    return data

@@ -1,0 +1,79 @@
+"""The engine of a hub: the calls of `Engine`, answered by another process."""
+
+import secrets
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from coord.core.commands import Command
+from coord.core.errors import Unavailable, Unknown, Unreachable
+from coord.engine.engine import TIMEOUT_S
+from coord.sdk.remote import wire
+from coord.sdk.remote.channel import Broken
+
+if TYPE_CHECKING:
+    from coord.sdk.remote.database import RemoteDatabase
+
+RETRY_S = 0.2
+
+
+class RemoteEngine:
+    """Runs the commands of one tenant in a hub; if the hub is gone, in this process.
+
+    Each command that writes has an id. If an answer is lost, the command is sent again with the same id, to
+    the hub or to the store itself, and runs once.
+    """
+
+    def __init__(self, database: "RemoteDatabase", tenant: str) -> None:
+        self.tenant = tenant
+        self._database = database
+
+    def call(self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = "") -> Any:
+        """Run a command and return its reply."""
+        return self._call_all([command], timeout, command_id)[0]
+
+    def call_many(self, commands: Sequence[Command], *, timeout: float = TIMEOUT_S) -> list[Any]:
+        """Run several commands together; return their replies, or raise the first error after all ran."""
+        return self._call_all(commands, timeout, "")
+
+    def _call_all(self, commands: Sequence[Command], timeout: float, command_id: str) -> list[Any]:
+        ids = ["" if each.reads_only else command_id or secrets.token_hex(12) for each in commands]
+        deadline = time.monotonic() + timeout
+        while True:
+            if (direct := self._database.direct(self.tenant)) is not None:
+                return [
+                    direct.call(command, timeout=timeout, command_id=each)
+                    for command, each in zip(commands, ids, strict=True)
+                ]
+            try:
+                return self._ask(commands, ids, max(0.1, deadline - time.monotonic()))
+            except (Unreachable, Broken) as error:
+                if self._database.fall_back():
+                    continue
+                if time.monotonic() + RETRY_S >= deadline:
+                    if isinstance(error, Broken) and any(ids):
+                        raise Unknown(error.message, hint="repeat it with the same command id") from error
+                    raise
+                time.sleep(RETRY_S)  # noqa: TID251 - a hub that starts again announces it to nobody
+
+    def _ask(self, commands: Sequence[Command], ids: list[str], timeout: float) -> list[Any]:
+        body = wire.Call(
+            self._database.target(self.tenant), [wire.raw(command) for command in commands], ids, timeout
+        )
+        answers = self._database.post(wire.CALL, body, wire.Answers, timeout)
+        self._database.saw(self.tenant, answers.head)
+        if len(answers.answers) != len(commands):
+            raise Unavailable("the hub answered another number of commands", hint="coord serve --stop")
+        return [
+            wire.decode_reply(command, answer)
+            for command, answer in zip(commands, answers.answers, strict=True)
+        ]
+
+    def trim(self, *, whole: bool = True) -> int:
+        """Trim the log as the settings say; return how many entries went."""
+        if (direct := self._database.direct(self.tenant)) is not None:
+            return direct.trim(whole=whole)
+        return self._database.post(wire.TRIM, wire.Trim(self._database.target(self.tenant)), int, TIMEOUT_S)
+
+    def close(self) -> None:
+        """Do nothing: each call has ended with its answer."""

@@ -1,0 +1,79 @@
+"""Open a store through a hub: that of this user, or one that an `http://` url names."""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coord.core.errors import CoordError, Invalid, Unreachable, Unsupported
+from coord.host.store_location import StoreLocation
+from coord.sdk.remote.channel import Broken, Channel, UnixChannel
+from coord.sdk.remote.database import RemoteDatabase, say_hello
+from coord.stores.database import Database
+
+HELLO_S = 2.0
+"""A hub that does not answer within this time is not used."""
+RETRY_S = 0.2
+TOKEN_BYTES_MAX = 1024
+
+
+def open_through_hub(
+    socket: str, location: StoreLocation, tenant: str, open_direct: Callable[[], Database[Any]]
+) -> Database[Any] | None:
+    """Open the pinned store of a location through the hub at a socket.
+
+    Returns None if the hub is gone, speaks another version, or has another store there.
+    """
+    repository = location.repository
+    root = "" if repository is None else repository.root or repository.commondir
+    channel = UnixChannel(socket)
+    try:
+        welcome = say_hello(channel, root, tenant, HELLO_S)
+    except (Unreachable, Broken, Unsupported):
+        channel.close()
+        return None
+    except CoordError:  # the store itself has the same problem, and explains it better
+        channel.close()
+        return None
+    if welcome.store_id != location.store_id or welcome.epoch < location.epoch:
+        channel.close()
+        return None
+    return RemoteDatabase(location.url, root, channel, welcome, open_direct)
+
+
+def open_http(
+    url: str, environ: Mapping[str, str], *, timeout: float, repository_id: str = "", tenant: str = "local"
+) -> Database[Any]:
+    """Open the store of the hub at a url; one that cannot be reached is tried again for `timeout` seconds."""
+    from coord.sdk.remote.http_channel import HttpChannel  # slow to import
+
+    headers = {"Coord-Repository": repository_id} if repository_id else {}
+    channel: Channel = HttpChannel(url, read_token(environ), headers)
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            welcome = say_hello(channel, "", tenant, max(HELLO_S, timeout))
+            return RemoteDatabase(url, "", channel, welcome, None)
+        except (Unreachable, Broken):
+            if time.monotonic() + RETRY_S >= deadline:
+                raise
+            time.sleep(RETRY_S)  # noqa: TID251 - a hub that starts announces it to nobody
+
+
+def read_token(environ: Mapping[str, str]) -> str:
+    """Return the token of COORD_TOKEN, or of the private file that COORD_TOKEN_FILE names; "" without."""
+    if given := environ.get("COORD_TOKEN", ""):
+        return given
+    path = environ.get("COORD_TOKEN_FILE", "")
+    if not path:
+        return ""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            status = os.fstat(file.fileno())
+            data = file.read(TOKEN_BYTES_MAX)
+    except OSError as error:
+        raise Invalid(f"COORD_TOKEN_FILE {path}: {error.strerror}", hint="put a token into it") from error
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise Invalid(f"COORD_TOKEN_FILE {path} can be read by others", hint=f"chmod 600 {path}")
+    return data.decode("ascii", "replace").strip()

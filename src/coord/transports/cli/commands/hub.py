@@ -1,0 +1,33 @@
+"""Commands about the hub."""
+
+from coord.transports.cli.spec import CommandSpec, Flag
+
+COMMANDS = (
+    CommandSpec(
+        "serve",
+        "serve this repository and others: socket, HTTP, MCP",
+        handler="coord.transports.hub.command:serve",
+        examples=(
+            "coord serve",
+            "coord serve --listen 0.0.0.0:7420 --tls-cert hub.pem --tls-key hub.key --host hub.example.com",
+            "coord serve --status",
+            "coord serve --stop",
+        ),
+        connects=False,
+        flags=(
+            Flag("socket", "the unix socket (default: where clients look)", "PATH"),
+            Flag("listen", "the TCP address; - for none (default 127.0.0.1:7420)", "HOST:PORT"),
+            Flag("tls-cert", "serve HTTPS with this certificate", "FILE"),
+            Flag("tls-key", "the key of the certificate", "FILE"),
+            Flag("behind-proxy", "a proxy in front of the hub adds TLS"),
+            Flag("host", "names of this hub, with port, separated by commas", "NAMES"),
+            Flag("idle", "end after DURATION without a request", "DURATION", "duration", default=None),
+            Flag("status", "show the hub that runs"),
+            Flag("stop", "end the hub that runs, and wait for its end", excludes="status"),
+            Flag("reload", "let the hub read its configuration again", excludes="stop"),
+        ),
+        details="Runs in the foreground and prints one line of JSON when it is ready. TCP always needs a "
+        "token. Commands and hooks of this user find the socket by themselves, and work "
+        "without the hub if it is gone.",
+    ),
+)

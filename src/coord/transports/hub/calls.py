@@ -1,0 +1,140 @@
+"""The inner protocol: commands as data, for the CLI, the SDK and hooks (`sdk/remote/wire.py`)."""
+
+import asyncio
+from typing import Any, TypeVar
+
+import msgspec
+
+from coord.core.commands import Command, SessionCommand
+from coord.core.errors import CoordError, Invalid
+from coord.core.ids import check_id
+from coord.host.processes import lineage, own_ancestors, this_machine
+from coord.sdk.remote import wire
+from coord.sdk.remote.wire import VERSION
+from coord.transports.hub.hub import Hub
+from coord.transports.hub.identity import Identity, check_command
+from coord.transports.hub.request import MSGPACK, Request, Response
+from coord.transports.hub.stores import OpenStore
+
+Body = TypeVar("Body")
+WAIT_S_MAX = 60.0
+COMMANDS_MAX = 10_000
+TAIL_MAX = 10_000
+TIMEOUT_S_MAX = 60.0
+TOKEN_CHANGES = frozenset(("RevokeToken", "RotateToken"))
+
+
+def _body(request: Request, kind: type[Body]) -> Body:
+    try:
+        return msgspec.msgpack.decode(request.body, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Invalid(f"the request cannot be read: {error}", hint="use the same version of coord") from error
+
+
+def _answer(value: Any) -> Response:
+    return Response(200, wire.encode(value), MSGPACK)
+
+
+async def _store(hub: Hub, request: Request, target: wire.Target) -> tuple[OpenStore, str]:
+    """Return the store and the tenant of a request: over TCP its token decides."""
+    identity: Identity = request.identity
+    if request.peer.unix:
+        check_id("tenant id", target.tenant)
+        return await hub.stores.of_root(target.root), target.tenant
+    assert identity.store is not None, "a token names its store"
+    return identity.store, identity.check_tenant(target.tenant)
+
+
+async def hello(hub: Hub, request: Request) -> Response:
+    """Say which store a target means here."""
+    body = _body(request, wire.Hello)
+    store, tenant = await _store(hub, request, body.target)
+    engine = await hub.stores.engine(store, tenant)
+    return _answer(
+        wire.Welcome(
+            wire.PROTOCOL,
+            VERSION,
+            store.database.store_id,
+            store.database.epoch,
+            store.location.repository_id,
+            store.log(engine.tenant).limits,
+            store.head(tenant),
+        )
+    )
+
+
+async def call(hub: Hub, request: Request) -> Response:
+    """Run commands together; one answer each."""
+    body = _body(request, wire.Call)
+    store, tenant = await _store(hub, request, body.target)
+    if len(body.commands) > COMMANDS_MAX:
+        raise Invalid(f"{len(body.commands)} commands in one call", hint=f"at most {COMMANDS_MAX}")
+    if body.ids and len(body.ids) != len(body.commands):
+        raise Invalid("there are not as many ids as commands", hint="give one each, or none")
+    for each in body.ids:
+        if each:
+            check_id("command id", each)
+    commands = [
+        check_command(request.identity, _as_caller(request, command))
+        for command in wire.decode_commands(body.commands)
+    ]
+    with store.in_use():
+        engine = await hub.stores.engine(store, tenant)
+        timeout = min(max(body.timeout_s, 0.1), TIMEOUT_S_MAX)
+        futures = engine.ask_many(commands, body.ids, timeout=timeout)
+        results = await asyncio.gather(*futures, return_exceptions=True)
+    if any(type(command).__name__ in TOKEN_CHANGES for command in commands):
+        hub.tokens.forget()
+    answers = [_result(each) for each in results]
+    return _answer(wire.Answers(store.head(tenant), answers))
+
+
+def _result(result: Any) -> wire.Answer:
+    if isinstance(result, CoordError):
+        return wire.Answer(error=wire.error_data(result))
+    if isinstance(result, BaseException):
+        raise result
+    return wire.Answer(wire.raw(result))
+
+
+def _as_caller(request: Request, command: Command) -> Command:
+    """Return a command whose caller has the ancestors that the kernel knows, and not those it states."""
+    if not isinstance(command, SessionCommand) or not request.peer.unix:
+        return command
+    caller = command.caller
+    here = this_machine()
+    known = caller.process_ancestors[:1]
+    if known and (known[0].machine, known[0].boot, known[0].namespace) != here:
+        return command
+    ancestors = tuple(own_ancestors(lineage(request.peer.pid)))
+    return msgspec.structs.replace(
+        command, caller=msgspec.structs.replace(caller, process_ancestors=ancestors)
+    )
+
+
+async def wait(hub: Hub, request: Request) -> Response:
+    """Answer when the log has grown beyond an offset, or the timeout is over."""
+    body = _body(request, wire.Wait)
+    store, tenant = await _store(hub, request, body.target)
+    with store.in_use():
+        await hub.stores.engine(store, tenant)
+        await hub.watcher(store, tenant).wait(body.after, min(max(body.timeout_s, 0.0), WAIT_S_MAX))
+    return _answer(store.head(tenant))
+
+
+async def tail(hub: Hub, request: Request) -> Response:
+    """Return entries of the log."""
+    body = _body(request, wire.Tail)
+    store, tenant = await _store(hub, request, body.target)
+    with store.in_use():
+        entries = await hub.stores.run(store.log(tenant).tail, body.after, min(body.limit, TAIL_MAX))
+    return _answer(wire.Entries(store.head(tenant), entries))
+
+
+async def trim(hub: Hub, request: Request) -> Response:
+    """Trim a log as its settings say."""
+    body = _body(request, wire.Trim)
+    store, tenant = await _store(hub, request, body.target)
+    with store.in_use():
+        engine = await hub.stores.engine(store, tenant)
+        return _answer(await hub.stores.run(engine.trim))

@@ -1,0 +1,44 @@
+"""The state of a running hub: its stores, its watchers, and what stops it."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+
+from coord.host.store_location import StoreLocation
+from coord.transports.hub.stores import HubStores, OpenStore
+from coord.transports.hub.tokens import Tokens
+from coord.transports.hub.wakeups import LogWatcher
+
+
+class Hub:
+    """What the handlers of requests share."""
+
+    def __init__(self, environ: Mapping[str, str], default: StoreLocation, *, hosts: frozenset[str]) -> None:
+        """`hosts`: the values of the header `Host` that TCP clients may send."""
+        self.environ = environ
+        self.hosts = hosts
+        self.stores = HubStores(environ, default)
+        self.tokens = Tokens()
+        self.started_s = time.time()
+        self.last_request_s = time.monotonic()
+        self.requests = 0
+        self.stopping = asyncio.Event()
+        """Set when the hub stops: streams and long polls end."""
+        self._watchers: dict[tuple[int, str], LogWatcher] = {}
+        self.on_stop: list[Callable[[], None]] = []
+        self.reloads: list[asyncio.Future[None]] = []
+
+    def watcher(self, store: OpenStore, tenant: str) -> LogWatcher:
+        """Return what waits for a tenant's log to grow."""
+        key = (id(store), tenant)
+        if key not in self._watchers:
+            self._watchers[key] = LogWatcher(store.log(tenant))
+        return self._watchers[key]
+
+    def stop(self) -> None:
+        """End everything that waits, so that its clients get an answer."""
+        self.stopping.set()
+        for watcher in self._watchers.values():
+            watcher.close()
+        for each in self.on_stop:
+            each()

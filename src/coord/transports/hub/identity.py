@@ -1,0 +1,110 @@
+"""Who sends a request, and what it may do.
+
+Over the unix socket it is a process of the hub's own user, which may do what it may do with the store itself.
+Over TCP a token decides: it names the store, the tenant, a role, and perhaps a project and a session.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from coord.core.commands import Command, SessionCommand
+from coord.core.tokens.schema import Role
+from coord.transports.hub.problems import HttpError
+
+if TYPE_CHECKING:
+    from coord.core.tokens.commands import TokenInfo
+    from coord.transports.hub.stores import OpenStore
+
+ADMIN_COMMANDS = frozenset(
+    (
+        *("SetLimits", "ChangeSettings", "SetTrack", "EnableAgent", "SetCursor", "DeclareDead"),
+        *("EndClaimOfLock", "DeliverMessage", "ResetTask", "RetryTask", "SkipTask", "PreemptLock"),
+    )
+)
+"""Commands that change the rules for others, or take something from them."""
+HUB_COMMANDS = frozenset(("FindToken", "MarkTokenUsed"))
+"""Commands that only the hub itself may run."""
+
+
+class Identity(NamedTuple):
+    """The sender of a request."""
+
+    store: "OpenStore | None" = None
+    """The store that its token names; None for a process of this machine, which names it itself."""
+    role: Role = Role.ADMIN
+    tenant: str = ""
+    repository: str = ""
+    """The id of the repository whose locks the request means."""
+    token: "TokenInfo | None" = None
+    address: str = ""
+
+    def check_tenant(self, tenant: str) -> str:
+        """Return the tenant of a request, which its token has to name."""
+        if self.token is not None and tenant not in ("", self.tenant):
+            raise forbidden(f"this token is for tenant {self.tenant}")
+        return tenant or self.tenant
+
+    def check_project(self, project: str) -> str:
+        """Return the project of a request, which its token has to allow."""
+        if self.token is None:
+            return project
+        if project and not self.token.covers_project(project):
+            raise forbidden(f"this token is for project {self.token.project}")
+        return project or self.token.project
+
+    def check_session(self, session: str) -> str:
+        """Return the session of a request, which its token has to allow."""
+        if self.token is None:
+            return session
+        if session and not self.token.covers_session(session):
+            raise forbidden(f"this token is for session {self.token.session}")
+        return session or self.token.session
+
+    def require(self, role: Role) -> None:
+        """Refuse a request for which the role does not suffice."""
+        if not self.role.allows(role):
+            raise forbidden(f"this needs a token with the role {role}, and this one has {self.role}")
+
+
+PROCESS = Identity()
+"""A process of the hub's own user, over the unix socket."""
+
+
+def forbidden(message: str) -> HttpError:
+    """Return the refusal of a request whose token is valid, but not for this."""
+    return HttpError(403, "forbidden", message, hint="use a token that may do this: coord token create")
+
+
+def role_for(kind: type[Command]) -> Role:
+    """Return the role that a command needs."""
+    if kind.reads_only:
+        return Role.VIEW
+    return Role.ADMIN if kind.__name__ in ADMIN_COMMANDS else Role.OPERATE
+
+
+def check_command(identity: Identity, command: Command) -> Command:
+    """Return a command as its sender may run it, or refuse it."""
+    token = identity.token
+    if token is None:
+        return command
+    if type(command).__name__ in HUB_COMMANDS:
+        raise forbidden("only the hub itself runs this command")
+    identity.require(role_for(type(command)))
+    identity.check_tenant(getattr(command, "tenant", ""))
+    identity.check_project(getattr(command, "project", None) or "")
+    identity.check_session(getattr(command, "session", None) or "")
+    if not isinstance(command, SessionCommand):
+        return command
+    caller = msgspec.structs.replace(
+        command.caller,
+        session=identity.check_session(command.caller.session),
+        tenant=identity.check_tenant(command.caller.tenant),
+        user=token.user or token.label or token.id,
+        token=token.id,
+        process=None,
+        process_ancestors=(),
+        person=False,
+        terminal=False,
+    )
+    return msgspec.structs.replace(command, caller=caller)

@@ -1,0 +1,105 @@
+"""The tokens that a hub has looked up lately, and the addresses that sent wrong ones.
+
+A token is looked up by its hash in the log of the tenant that it names. What was found counts for one second.
+The hub forgets it at once if it revokes a token itself. After several wrong tokens an address has to wait.
+"""
+
+import time
+from collections import OrderedDict
+from typing import NamedTuple
+
+from coord.core.errors import CoordError, Invalid, NotFound, Unsupported
+from coord.core.tokens.commands import FindToken, MarkTokenUsed, TokenInfo
+from coord.core.tokens.text import ParsedToken, parse_token
+from coord.transports.hub.problems import HttpError
+from coord.transports.hub.stores import HubStores, OpenStore
+
+REUSED_S = 1.0
+KNOWN_MAX = 10_000
+USED_EVERY_S = 3600.0
+GUESSES, GUESS_S = 20, 60.0
+"""How many wrong tokens an address may send in this time."""
+
+
+class KnownToken(NamedTuple):
+    """A token that was looked up, and when."""
+
+    info: TokenInfo
+    store: OpenStore
+    parsed: ParsedToken
+    at_s: float
+
+
+class Tokens:
+    """Looks tokens up, and counts wrong ones."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, KnownToken] = OrderedDict()
+        self._wrong: OrderedDict[str, list[float]] = OrderedDict()
+        self._marked: dict[str, float] = {}
+
+    def forget(self) -> None:
+        """Look every token up again: one was revoked or replaced."""
+        self._known.clear()
+
+    def check_guesses(self, address: str) -> None:
+        """Refuse an address that has sent many wrong tokens."""
+        since = time.monotonic() - GUESS_S
+        recent = [each for each in self._wrong.get(address, ()) if each > since]
+        if len(recent) >= GUESSES:
+            wait = str(max(1, round(recent[0] - since)))
+            raise HttpError(
+                429,
+                "too_many_guesses",
+                "too many wrong tokens from this address",
+                hint=f"wait {wait} s",
+                headers={"Retry-After": wait},
+            )
+
+    def count_guess(self, address: str) -> None:
+        """Count a wrong token."""
+        times = self._wrong.setdefault(address, [])
+        times.append(time.monotonic())
+        del times[:-GUESSES]
+        self._wrong.move_to_end(address)
+        while len(self._wrong) > KNOWN_MAX:
+            self._wrong.popitem(last=False)
+
+    async def find(self, stores: HubStores, text: str) -> KnownToken | None:
+        """Return a valid token; None for any other text."""
+        try:
+            parsed = parse_token(text)
+        except Invalid:
+            return None
+        known = self._known.get(parsed.hash)
+        if known is not None and time.monotonic() - known.at_s < REUSED_S:
+            return None if known.info.is_expired(round(time.time() * 1000)) else known
+        store = stores.by_store_id(parsed.store_id)
+        if store is None:
+            return None
+        try:
+            engine = await stores.engine(store, parsed.tenant)
+            info: TokenInfo | None = await engine.ask(FindToken(parsed.hash))
+        except (Invalid, NotFound, Unsupported):
+            return None
+        if info is None:
+            self._known.pop(parsed.hash, None)
+            return None
+        found = KnownToken(info, store, parsed, time.monotonic())
+        self._known[parsed.hash] = found
+        while len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
+        await self._mark_used(stores, found)
+        return found
+
+    async def _mark_used(self, stores: HubStores, found: KnownToken) -> None:
+        """Record about once an hour that a token is in use."""
+        now = time.monotonic()
+        if now - self._marked.get(found.info.id, -USED_EVERY_S) < USED_EVERY_S:
+            return
+        self._marked[found.info.id] = now
+        engine = await stores.engine(found.store, found.parsed.tenant)
+        try:
+            await engine.ask(MarkTokenUsed(found.info.id))
+        except CoordError:  # a log that cannot be written now; the request itself may only read
+            self._marked.pop(found.info.id, None)

@@ -1,0 +1,149 @@
+"""`coord serve` as a process: it announces itself, serves, stops, and leaves nothing behind."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.git_folders import made_repository
+from tests.support.hub.process import PATIENCE_S, RunningHub, private_home, serving
+
+Environ = Mapping[str, str]
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
+    with private_home(tmp_path / "private") as home:
+        yield {**home, "COORD_SESSION_ID": "ada"}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    made_repository(tmp_path / "shop")
+    return tmp_path / "shop"
+
+
+def coord(repository: Path, environ: Environ, *words: str) -> tuple[int, dict, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "coord", *words],
+        cwd=repository,
+        env=dict(environ),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    return done.returncode, json.loads(done.stdout or "{}"), done.stderr
+
+
+def requests_of(hub: RunningHub) -> int:
+    """Return how many connections the hub's socket has accepted, as far as its answers show."""
+    with urllib.request.urlopen(f"{hub.url}/healthz", timeout=PATIENCE_S) as answer:
+        return int(answer.status)
+
+
+def test_a_hub_announces_itself_and_ends(repository: Path, environ: dict[str, str]) -> None:
+    with serving(repository, environ) as hub:
+        assert hub.ready["ok"] is True
+        assert oct(os.stat(hub.socket).st_mode & 0o777) == "0o600"
+        assert requests_of(hub) == 200
+        code, state, _ = coord(repository, environ, "serve", "--status")
+        assert (code, state["pid"], state["listen"]) == (0, hub.process.pid, hub.url)
+        code, _, text = coord(repository, environ, "serve")
+        assert (code, "a hub runs already" in text) == (1, True)
+        assert coord(repository, environ, "serve", "--stop")[0] == 0
+        assert hub.process.wait(PATIENCE_S) == 0
+    assert not os.path.exists(hub.socket)
+    assert coord(repository, environ, "serve", "--status")[0] == 4
+
+
+def test_a_lock_through_the_hub_is_that_of_the_store(repository: Path, environ: dict[str, str]) -> None:
+    """Both ways lead to one store: what one grants, the other refuses."""
+    other = {**environ, "COORD_SESSION_ID": "bob"}
+    with serving(repository, environ):
+        code, answer, _ = coord(repository, environ, "lock", "a.py")
+        assert (code, answer["locks"][0]["fence"] > 0) == (0, True)
+        assert coord(repository, other, "lock", "a.py", "--no-wait")[0] == 1
+        assert coord(repository, {**other, "COORD_HUB": "off"}, "lock", "a.py", "--no-wait")[0] == 1
+        assert coord(repository, {**environ, "COORD_HUB": "off"}, "unlock", "a.py")[0] == 0
+        assert coord(repository, other, "lock", "a.py", "--no-wait")[0] == 0
+
+
+def test_without_its_hub_a_client_uses_the_store(repository: Path, environ: dict[str, str]) -> None:
+    """A hub that was killed leaves its socket behind; nobody stops for that."""
+    with serving(repository, environ) as hub:
+        assert coord(repository, environ, "lock", "a.py")[0] == 0
+        hub.kill()
+        assert os.path.exists(hub.socket)
+        assert coord(repository, environ, "locks")[1]["locks"][0]["owner"] == "ada"
+        with serving(repository, environ) as second:
+            assert second.ready["store"] == hub.ready["store"]
+
+
+def test_a_waiting_client_survives_its_hub(repository: Path, environ: dict[str, str]) -> None:
+    """A wait that begins through the hub goes on in the store, and is granted there."""
+    other = {**environ, "COORD_SESSION_ID": "bob"}
+    with serving(repository, environ) as hub:
+        coord(repository, environ, "lock", "a.py")
+        waiting = subprocess.Popen(
+            [sys.executable, "-m", "coord", "lock", "a.py", "--wait", "60"],
+            cwd=repository,
+            env=other,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        while not coord(repository, environ, "waits")[1].get("waits"):
+            assert waiting.poll() is None
+        hub.kill()
+        assert coord(repository, environ, "unlock", "a.py")[0] == 0
+        out, _ = waiting.communicate(timeout=PATIENCE_S)
+    assert (waiting.returncode, json.loads(out)["locks"][0]["owner"]) == (0, "bob")
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_a_path_that_is_no_socket_of_ours_is_refused(
+    repository: Path, environ: dict[str, str], tmp_path: Path, kind: str
+) -> None:
+    """A client that followed a link would send its commands to somebody else."""
+    path = tmp_path / "s"
+    if kind == "file":
+        path.write_text("x")
+    else:
+        with socket.socket(socket.AF_UNIX) as real:
+            real.bind(str(tmp_path / "real"))
+        path.symlink_to(tmp_path / "real")
+    assert coord(repository, {**environ, "COORD_HUB": str(path)}, "locks")[0] in (0, 2)
+    coord(repository, environ, "lock", "a.py")
+    code, _, text = coord(repository, {**environ, "COORD_HUB": str(path)}, "locks")
+    assert (code, "no socket of yours" in text) == (2, True)
+    code, _, text = coord(repository, environ, "serve", "--socket", str(path), "--listen", "-")
+    assert (code, "no socket of yours" in text) == (1, True)
+
+
+def test_an_address_that_others_reach_needs_tls(repository: Path, environ: dict[str, str]) -> None:
+    code, _, text = coord(repository, environ, "serve", "--listen", "0.0.0.0:0")
+    assert (code, "clear text" in text) == (2, True)
+
+
+def test_a_token_opens_the_store_over_http(repository: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    """`COORD_URL=http://…` and a token: the same locks, from a folder that is no repository."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with serving(repository, environ) as hub:
+        person = {name: value for name, value in environ.items() if name != "COORD_SESSION_ID"}
+        code, made, _ = coord(repository, person, "token", "create", "--role", "operate")
+        assert (code, made["token"].startswith("coord_")) == (0, True)
+        remote = {**environ, "COORD_SESSION_ID": "bob", "COORD_HUB": "off", "COORD_TOKEN": made["token"]}
+        code, answer, text = coord(elsewhere, remote, "--url", hub.url, "lock", "name:release", "--no-wait")
+        assert (code, text) == (0, text), text
+        assert answer["locks"][0]["owner"] == "bob"
+        assert coord(repository, environ, "lock", "name:release", "--no-wait")[0] == 1
+        wrong = {**remote, "COORD_TOKEN": made["token"][:-3] + "xyz"}
+        code, _, text = coord(elsewhere, wrong, "--url", hub.url, "locks")
+        assert (code, "token" in text) == (1, True), text
