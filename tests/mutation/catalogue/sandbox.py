@@ -126,4 +126,18 @@ MUTANTS = [
         "if False:",
         ("tests/unit/integrations/git/test_writable.py::test_a_commit_says_what_to_do",),
     ),
+    Mutant(
+        "a merge in a sandbox ends with git's own error",
+        "coord.integrations.git.merge.merge:merge",
+        'require_writable_git(client.location.repository, "coord merge")',
+        "pass",
+        ("tests/unit/integrations/git/test_writable.py",),
+    ),
+    Mutant(
+        "a worktree in a sandbox ends with git's own error",
+        "coord.integrations.git.worktree.worktree:add",
+        'require_writable_git(client.location.repository, "coord worktree add")',
+        "pass",
+        ("tests/unit/integrations/git/test_writable.py",),
+    ),
 ]

@@ -6,8 +6,10 @@ from coord.core.errors import Unavailable
 from coord.host.repository import Repository
 
 
-def require_writable_git(repository: Repository, what: str) -> None:
+def require_writable_git(repository: Repository | None, what: str) -> None:
     """Raise Unavailable, before anything changes, if git cannot write what `what` needs."""
+    if repository is None:
+        return
     own = _git_folder(repository)
     for folder in (own, repository.commondir, f"{repository.commondir}/objects"):
         if not os.access(folder, os.W_OK):

@@ -66,13 +66,23 @@ def write_file(path: str, content: Content | None, *, durable: bool = False) -> 
             remove_draft(path)
             raise
     except OSError as error:
-        raise Unavailable(f"cannot write {path}: {error.strerror}", hint="check its permissions") from error
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: str, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"cannot write {path}: {error.strerror}",
+        hint="in a sandbox: a person runs it outside of it; elsewhere: check its permissions",
+    )
 
 
 def remove_draft(path: str) -> None:
     """Remove the draft of a file that a killed command left; only one command at a time writes a file."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(path + DRAFT_SUFFIX)
+    try:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(path + DRAFT_SUFFIX)
+    except OSError as error:
+        raise _not_written(path, error) from error
 
 
 def require_writable(path: str) -> None:

@@ -1,4 +1,4 @@
-"""`coord commit` where git's own files are read-only, as in a sandbox."""
+"""Commands that need git, where git's own files are read-only, as in a sandbox."""
 
 import os
 from pathlib import Path
@@ -35,3 +35,25 @@ def test_a_commit_says_what_to_do(shop: Path, coord: Coord, where: str) -> None:
     assert "with the approval of a person" in done.stderr
     assert git(folder, "status", "--porcelain") == before
     assert len(coord("ann locks").answer["locks"]) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("worktree add new", "worktree enter old", "worktree clean old", "merge side"),
+        *("salvage keep", "salvage restore s-ann/1"),
+    ],
+)
+def test_every_command_that_needs_git_says_what_to_do(shop: Path, coord: Coord, words: str) -> None:
+    """Neither git's own error nor a half-done change, although the store can be written."""
+    coord("ann worktree add old")
+    git(shop, "branch", "side")
+    store = shop / ".git/coord/store"
+    before = git(shop, "for-each-ref") + git(shop, "worktree", "list", "--porcelain")
+    done = run_read_only(
+        shop / ".git", [*PROGRAM, "--session", "s-ann", *words.split()], cwd=shop, writable=store
+    )
+    assert done.returncode == UNAVAILABLE, done
+    command = " ".join(words.split()[: 1 if words.startswith("merge") else 2])
+    assert f"coord {command} needs git, and {shop}/.git is read-only here; nothing was changed" in done.stderr
+    assert git(shop, "for-each-ref") + git(shop, "worktree", "list", "--porcelain") == before

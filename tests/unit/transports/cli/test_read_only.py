@@ -75,3 +75,13 @@ def test_a_whole_repository_may_be_read_only(repository: Path) -> None:
     codes, text = run(repository, repository, "locks", "status", "lock a.py")
     assert list(codes.values()) == [0, 0, UNAVAILABLE], text
     assert "0 locks" in text
+
+
+def test_a_repository_that_cannot_be_written_is_told(repository: Path) -> None:
+    """Init and uninstall exit with 69 and the next step; doctor has no warning about the journal."""
+    coord("init", "--yes")
+    codes, text = run(repository / ".git", repository, "init --yes", "uninstall", "doctor")
+    assert codes == {"init --yes": UNAVAILABLE, "uninstall": UNAVAILABLE, "doctor": 1}, text
+    assert text.count("in a sandbox: a person runs it outside of it") >= 2
+    assert "not checked, because the file is read-only here" in text
+    assert "journal_mode" not in text

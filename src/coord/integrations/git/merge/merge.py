@@ -33,6 +33,7 @@ from coord.integrations.git.merge.tree import (
 from coord.integrations.git.run import Git, GitFailed, as_text
 from coord.integrations.git.unfinished import Note, own_process, running
 from coord.integrations.git.worktree.worktree import git_dir, worktrees
+from coord.integrations.git.writable import require_writable_git
 from coord.sdk.client.blocks import LockBlock
 from coord.sdk.client.client import Client
 
@@ -135,6 +136,7 @@ def merge(
     names = list(dict.fromkeys(request.branches))
     for name in (request.into, *names):
         _tip(git, name)  # find a misspelled name before waiting for the lock
+    require_writable_git(client.location.repository, "coord merge")
     reason = as_text(f"merge {', '.join(names)}")[:100]
     release_dead_uses(client)
     lock = client.lock(

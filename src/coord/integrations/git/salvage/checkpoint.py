@@ -8,11 +8,13 @@ from coord.integrations.git.changes import CoveredPaths, changes, write_locks
 from coord.integrations.git.run import Git, as_text
 from coord.integrations.git.salvage.salvage import PREFIX, head_of, save_to_ref
 from coord.integrations.git.salvage.swap import is_blocked, swap_files
+from coord.integrations.git.writable import require_writable_git
 from coord.sdk.client.client import Client
 
 
 def save_checkpoint(client: Client, why: str) -> str:
     """Save the changed files of this session in a ref and return it; "" if nothing changed."""
+    require_writable_git(client.location.repository, "coord salvage keep")
     git, held = _git(client), _held(client)
     paths = [change.path for change in changes(git) if change.path in held]
     return save_to_ref(git, _name(client), paths, why or "a checkpoint")
@@ -20,6 +22,7 @@ def save_checkpoint(client: Client, why: str) -> str:
 
 def restore(client: Client, ref: str, files: Sequence[str] = ()) -> tuple[list[str], str]:
     """Restore files from a ref; return their paths, and the ref of their content before."""
+    require_writable_git(client.location.repository, "coord salvage restore")
     git, held = _git(client), _held(client)
     ref = ref if ref.startswith(f"{PREFIX}/") else f"{PREFIX}/{ref}"
     if git.run("rev-parse", "--quiet", "--verify", f"{ref}^{{commit}}").code:

@@ -33,6 +33,7 @@ from coord.integrations.git.worktree.worktree import (
     record_ownership,
     worktrees,
 )
+from coord.integrations.git.writable import require_writable_git
 from coord.sdk.client.client import Client
 
 
@@ -82,6 +83,8 @@ def clean(
     """
     git = git_of(client)
     target = commit_of(git, into or "HEAD")
+    if not dry_run:
+        require_writable_git(client.location.repository, "coord worktree clean")
     recover_worktrees(git)
     own = client.heartbeat().session_id
     made = {os.path.basename(each.path): each for each in worktrees(git) if each.owner}

@@ -35,6 +35,7 @@ from coord.integrations.git.worktree.half_done import (
     restore_files,
 )
 from coord.integrations.git.worktree.templates import restore_templates
+from coord.integrations.git.writable import require_writable_git
 from coord.sdk.client.client import Client
 from coord.stores.local.folders import make_private_folder
 
@@ -110,6 +111,7 @@ def add(
     name = ref_name(name or client.caller.agent or owner)
     try:
         commit_of(git, start)
+        require_writable_git(client.location.repository, "coord worktree add")
         target, branch = _target(git, path, name), _branch(git, branch, name)
         with exclusive(client, target):
             recover_worktrees(git)
@@ -142,6 +144,7 @@ def enter(client: Client, name: str = "", *, force: bool = False) -> WorktreeEnt
     if len(found) != 1:
         known = ", ".join(os.path.basename(each.path) for each in made) or "none"
         raise NotFound(f"{len(found)} worktrees match {name or owner}", hint=f"choose from: {known}")
+    require_writable_git(client.location.repository, "coord worktree enter")
     with exclusive(client, found[0].path):
         return _take_over(client, git, owner, found[0], "", force=force)
 
