@@ -49,17 +49,22 @@ class Totals(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """The digests of the puts and then the deletes of a commit, and what the commit adds to the totals."""
+    """The digests of the puts and then the deletes of a commit, and what the commit adds to the totals.
+
+    `live_keys` is what it adds to the sum of the CRC-32 of those keys that have a value.
+    """
 
     digests: list[int]
     totals: Totals
+    live_keys: int
 
 
 Row = tuple[str, int, int, bytes | None, str]
 """The key, version, checksum, value and index key of a record."""
-Known = tuple[int, int | None, int]
-"""A row that was read: its version, its digest (None if there is no row), and 1 if it has an index key."""
-_UNKNOWN: Known = (-1, None, 0)
+Known = tuple[int, int | None, bool | None]
+"""A row that was read: its version, its digest (None if there is no row), and whether it has an index key
+(None if it has no value)."""
+_UNKNOWN: Known = (-1, None, None)
 
 
 class Checksums:
@@ -105,29 +110,32 @@ class Checksums:
                 digest, right = 0, False
             if not right:
                 raise damaged(f"the record {key!r} of {self.where} does not match its checksum")
-            known[key] = (version, digest, 1 if index_key else 0)
+            known[key] = (version, digest, None if value is None else index_key != "")
             records.append(Record(key, version, value, index_key))
         return records
 
     def absent(self, key: str, floor: int) -> Record:
         """Return the record of a key without a row."""
-        self._known[key] = (floor, None, 0)
+        self._known[key] = (floor, None, None)
         return Record(key, floor, None)
 
     def changes(self, commit: Commit) -> Changes | None:
         """Return what a commit changes; None if a row that it replaces is not known: then load it first."""
         known, expected, seed, digests = self._known, commit.expected_versions, self._seed, list[int]()
-        rows = indexed = total = keys = 0
+        rows = indexed = total = keys = live_keys = 0
         for key, put in commit.puts.items():
             version, old, was_indexed = known.get(key, _UNKNOWN)
             if version != expected[key]:
                 return None
             digest = crc32(put.value, crc32(f"{key}\0{put.index_key}\0".encode(), seed))
             digests.append(digest)
+            total += digest
             if put.index_key:
                 indexed += 1
-            indexed -= was_indexed
-            total += digest
+            if was_indexed:
+                indexed -= 1
+            elif was_indexed is None:
+                live_keys += crc32(key.encode())
             if old is None:
                 rows += 1
                 keys += crc32(key.encode())
@@ -139,22 +147,25 @@ class Checksums:
                 return None
             digest = crc32(key.encode(), seed)
             digests.append(digest)
-            indexed -= was_indexed
             total += digest
+            if was_indexed:
+                indexed -= 1
+            if was_indexed is not None:
+                live_keys -= crc32(key.encode())
             if old is None:
                 rows += 1
                 keys += crc32(key.encode())
             else:
                 total -= old
-        return Changes(digests, Totals(rows, indexed, total, keys))
+        return Changes(digests, Totals(rows, indexed, total, keys), live_keys)
 
     def committed(self, commit: Commit, offset: int, changes: Changes) -> None:
         """Remember the rows that a commit wrote, so that the next one need not read them."""
         known = self._known
         for (key, put), digest in zip(commit.puts.items(), changes.digests, strict=False):
-            known[key] = (offset, digest, 1 if put.index_key else 0)
+            known[key] = (offset, digest, put.index_key != "")
         for key, digest in zip(commit.deletes, changes.digests[len(commit.puts) :], strict=True):
-            known[key] = (offset, digest, 0)
+            known[key] = (offset, digest, None)
 
     def limit_memory(self) -> None:
         """Forget everything when it is too much. Call it before a load, never between load and commit."""
@@ -227,9 +238,11 @@ def totals_of(checksums: Checksums, records: Iterable[Record]) -> Totals:
     return totals
 
 
-def keys_total(joined: str | None) -> int:
+def keys_total(joined: str | bytes | None) -> int:
     """Return the sum of the CRC-32 of keys that are joined by a zero character, which no key has."""
-    return sum(map(crc32, joined.encode().split(b"\0"))) if joined is not None else 0
+    if isinstance(joined, str):
+        joined = joined.encode()
+    return sum(map(crc32, joined.split(b"\0"))) if joined is not None else 0
 
 
 def sealed(data: bytes) -> bytes:

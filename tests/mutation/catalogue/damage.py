@@ -11,12 +11,12 @@ FULL = "tests/unit/stores/test_full_check.py"
 REPAIR = "tests/unit/sdk/admin/test_repair.py"
 REDIS = "tests/unit/stores/redis/test_damage.py"
 REDIS_CHANGED = f"{REDIS}::test_what_another_program_changed_is_corrupt"
+POSTGRES_CHANGED = "tests/unit/stores/postgres/test_damage.py::test_what_another_program_changed_is_corrupt"
 NATS = "tests/unit/stores/nats/test_damage.py"
 NATS_CHANGED = f"{NATS}::test_what_another_program_changed_is_corrupt"
 VANISHED = f"{SQLITE}::test_a_vanished_record_is_noticed_when_the_log_is_opened"
 
 DISK = "tests/contract/test_full_disk.py"
-REPAIR = "tests/unit/sdk/admin/test_repair.py"
 
 MUTANTS = [
     Mutant(
@@ -113,7 +113,7 @@ MUTANTS = [
     Mutant(
         "the totals leave out damaged keys",
         "coord.stores.checksums:keys_total",
-        'sum(map(crc32, joined.encode().split(b"\\0"))) if joined is not None else 0',
+        'sum(map(crc32, joined.split(b"\\0"))) if joined is not None else 0',
         "-1",
         (f"{SQLITE}::test_totals_follow_every_kind_of_change",),
     ),
@@ -181,11 +181,32 @@ MUTANTS = [
         (VANISHED, "-k", "lost"),
     ),
     Mutant(
-        "Postgres: a record that lost its value is taken for a tombstone",
+        "Postgres: a tombstone is taken without its checksum",
         "coord.stores.postgres.table_store:PostgresStore.verify",
         'self._checksums.checked(key, version, checksum, None, "")',
         "pass",
+        (POSTGRES_CHANGED, "-k", "key and tombstone"),
+    ),
+    Mutant(
+        "Postgres: a record under another key is not noticed",
+        "coord.stores.postgres.table_store:PostgresStore.verify",
+        "found._replace(digest=found.digest + keys_total(joined))",
+        "found._replace(digest=kept.digest)",
         ("tests/unit/stores/postgres/test_damage.py::test_no_damage_by_sql_gives_a_wrong_answer",),
+    ),
+    Mutant(
+        "Postgres: an opening trusts the number of records that the log has kept",
+        "coord.stores.postgres.table_statements:COUNTED",
+        "SELECT count(*) FROM (SELECT FROM {schema}.record WHERE log = l.id LIMIT %b) c",
+        "SELECT greatest(l.records, %b - 5001)",
+        ("tests/unit/stores/postgres/test_damage.py::test_no_damage_by_sql_gives_a_wrong_answer",),
+    ),
+    Mutant(
+        "Postgres: the sum of live keys keeps those of deleted records",
+        "coord.stores.checksums:Checksums.changes",
+        "live_keys -= crc32(key.encode())",
+        "pass",
+        ("tests/unit/stores/postgres/test_damage.py::test_totals_follow_every_kind_of_change",),
     ),
     Mutant(
         "MySQL: an opening does not count the records",

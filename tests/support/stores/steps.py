@@ -64,6 +64,7 @@ def check_a_moment_within_one_connection(
     lose()
     hang_up()
     before = everything(store)
+    store.load(["new"])  # now the store knows what the commit replaces, but not what it rests on
     expected = {key: record.version for key, record in found.items()}
     with pytest.raises(Conflict):
         store.commit(Commit(expected, {"new": Put(b"rests on it")}, read_point=found.read_point))

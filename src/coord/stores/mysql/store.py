@@ -187,9 +187,13 @@ class MysqlStore(RangeReader):
             self._known_on = session
         checksums.limit_memory()
         head, floor, rows = self._read(self._sql.load(self._log, wanted, ranges))
+        checked = checksums.checked_all(
+            (_text(key), version, checksum, value, _text(index_key))
+            for key, version, value, index_key, checksum, _ in rows
+        )
         parts: list[list[Record]] = [[], *([] for _ in ranges)]
-        for key, version, value, index_key, checksum, position in rows:
-            parts[position].append(checksums.checked(_text(key), version, checksum, value, _text(index_key)))
+        for record, row in zip(checked, rows, strict=True):
+            parts[row[-1]].append(record)
         found = {record.key: record for record in parts[0]}
         records = {key: found.get(key) or checksums.absent(key, floor) for key in wanted}
         scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
@@ -214,27 +218,30 @@ class MysqlStore(RangeReader):
                 self._checksums.forget()
                 known, changes = self._prepared(commit, NO_READ_POINT)
                 continue
-            ((clock, offset, floor, sealed, changed),) = answers[CHECK_ANSWER]
-            self._database.clock.observe(clock, asked)
+            ((answer,),) = answers[CHECK_ANSWER]
+            clock, new_offset, floor, *rest = answer.split(b" ")
+            self._database.clock.observe(int(clock), asked)
             if len(answers) == statements:
                 break
-            if offset is None:
+            if not new_offset:
                 raise Corrupt(f"log {self._log} is missing", hint="restore the store from a copy")
-            if sealed:
+            sealed, changed = rest
+            if int(sealed):
                 raise migrated_error(self._database.current_metadata().get(MIGRATED_URL, "another store"))
             if changed:
                 raise Conflict(bytes.fromhex(key.decode()).decode() for key in changed.split(b","))
-            if floor != known.floor:  # it has risen, and with it the version of absent keys
+            if int(floor) != known.floor:  # it has risen, and with it the version of absent keys
                 known, changes = self._prepared(commit, NO_READ_POINT)
             elif not unopposed:
                 raise Unavailable("MySQL: the server aborted a commit although every check passed")
             unopposed = self._unopposed = False
+        offset = int(new_offset)
         self._unopposed = offset == known.offset + 1
         self._checksums.committed(commit, offset, changes)
         self._see(Head(offset, commit.at))
         self._durable_to = max(self._durable_to, offset)
         self._database.notify_listener(self._log, offset)
-        return int(offset)
+        return offset
 
     def _prepared(self, commit: Commit, known: ReadPoint) -> tuple[ReadPoint, Changes]:
         """Return a read point at which all expected versions were current, and what the commit changes."""

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import psycopg
 from psycopg.types.numeric import Int4, Int8
 
 from coord.core.errors import CoordError, Corrupt, Trimmed, Unavailable
@@ -45,6 +46,7 @@ class OpenSchema(ServerDatabase[AnyStore]):
         super()._begin()
         self._connection_lock = threading.RLock()
         self._connection: Connection | None = None
+        self._cursor: psycopg.Cursor[Row]
 
     def ask(self, query: str, *values: object, committing: bool = False, on: int | None = None) -> list[Row]:
         """Return the rows, whose first column is the server's clock; one statement is one transaction.
@@ -58,7 +60,7 @@ class OpenSchema(ServerDatabase[AnyStore]):
                 raise Reconnected
             asked = uptime_ms()
             with using(connection, committing=committing):
-                rows = connection.execute(query, values, binary=True).fetchall()
+                rows = self._cursor.execute(query, values).fetchall()
         if rows:
             self.clock.observe(rows[0][0], asked)
         return rows
@@ -69,6 +71,7 @@ class OpenSchema(ServerDatabase[AnyStore]):
             raise Unavailable("the database is closed")
         if self._connection is None or is_gone(self._connection):
             self._connection = self.connect()
+            self._cursor = self._connection.cursor(binary=True)  # one for all: a new one takes 5 µs
             self.connections += 1
         return self._connection
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import Refused
-from coord.stores.checksums import Checksums
+from coord.stores.checksums import Checksums, keys_total
 from coord.stores.contract import Entry, Record
 from coord.stores.migration import MIGRATED_ID, MIGRATED_URL, migrated_message
 from coord.stores.postgres.arrays import Bigints, Blobs, Texts
@@ -50,6 +50,8 @@ UPDATE {schema}.log SET (records, indexed, digest) = (
     SELECT count(*), count(*) FILTER (WHERE index_key <> ''), coalesce(sum(checksum - version), 0)
     FROM {schema}.record WHERE log = %s) WHERE id = %s
 """
+KEYS = "SELECT {live_keys} FROM {schema}.record WHERE log = %s"
+ADD_KEYS = "UPDATE {schema}.log SET digest = digest + %s WHERE id = %s"
 
 _events_encode = msgspec.msgpack.Encoder().encode
 
@@ -117,6 +119,8 @@ class PostgresMigrator:
             row = (log, entry.offset, checksum, entry.at, entry.id, events)
             connection.execute(self._sql.named(ENTRY), row)
             connection.execute(self._sql.named(COUNT), (log, log))
+            ((joined,),) = connection.execute(self._sql.named(KEYS), (log,)).fetchall()
+            connection.execute(self._sql.named(ADD_KEYS), (keys_total(joined), log))
 
     def _checksums(self, tenant: str) -> Checksums:
         return Checksums(self._database.store_id, tenant, self._database.address.redacted)

@@ -10,11 +10,11 @@ inside the commit it would hold a lock of the whole server until the disk has an
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from psycopg.types.numeric import Int4, Int8
+from psycopg.types.numeric import Int8
 
 from coord.core.errors import Conflict
 from coord.core.ranges import Range
-from coord.stores.checksums import Changes, Totals, check_totals, damaged
+from coord.stores.checksums import Changes, Totals, check_totals, damaged, keys_total
 from coord.stores.contract import (
     NO_READ_POINT,
     Commit,
@@ -50,17 +50,18 @@ class PostgresStore(RangeReader):
         self._log = TenantLog(database, tenant)
         self._checksums = self._log.checksums
         self._known_on = 0
-        if self._log.read(self._sql.counted)[2][0][0] <= VERIFY_ROWS:
+        if self._log.read(self._sql.counted, Int8(VERIFY_ROWS + 1))[2][0][0] <= VERIFY_ROWS:
             self.verify()
 
     def verify(self) -> None:
         """Check that exactly the records that the log has counted are there, and that the index has them."""
         _, _, rows = self._log.read(self._sql.totals)
-        (records, indexed, digest, *found, in_index) = rows[0]
-        kept = Totals(records, indexed, digest)
-        check_totals(self._checksums.where, kept, Totals(*found))
+        *totals, joined, in_index = rows[0]
+        kept, found = Totals(*totals[:3]), Totals(*totals[3:])
+        found = found._replace(digest=found.digest + keys_total(joined))
+        check_totals(self._checksums.where, kept, found)
         check_totals(self._checksums.where, kept, kept._replace(indexed=in_index))
-        # No range reads tombstones: a live record that lost its value would look like one.
+        # No range reads tombstones, and the sum of live keys has none of theirs.
         for key, version, checksum in self._log.read(self._sql.tombstones)[2]:
             self._checksums.checked(key, version, checksum, None, "")
 
@@ -86,7 +87,7 @@ class PostgresStore(RangeReader):
                 parts[position].append(checksums.checked(*row))
         else:
             head, floor, rows = self._log.read(self._sql.load, wanted)
-            parts[0] += [checksums.checked(*row) for row in rows]
+            parts[0] = checksums.checked_all(rows)
         found = {record.key: record for record in parts[0]}
         records = {key: found.get(key) or checksums.absent(key, floor) for key in wanted}
         scanned = [in_order(part, range_.by) for part, range_ in zip(parts[1:], ranges, strict=True)]
@@ -126,21 +127,25 @@ class PostgresStore(RangeReader):
         ((_, *answer),) = self._database.ask(
             self._sql.commit,
             self._log.id,
-            Int8(read_point.offset),
-            Int8(read_point.floor),
             keys,
             Bigints([expected_versions[key] for key in keys]),
-            Int4(len(written)),
             Blobs([put.value for put in commit.puts.values()]),
             Texts([put.index_key for put in commit.puts.values()]),
-            Int8(commit.at),
             commit.id,
             events,
             Bigints(changes.digests),
-            Int8(self._checksums.entry_digest(commit.at, commit.id, events)),
-            Int8(changes.totals.rows),
-            Int8(changes.totals.indexed),
-            Int8(changes.totals.digest),
+            Bigints(
+                [
+                    read_point.offset,
+                    read_point.floor,
+                    len(written),
+                    commit.at,
+                    self._checksums.entry_digest(commit.at, commit.id, events),
+                    changes.totals.rows,
+                    changes.totals.indexed,
+                    changes.totals.digest + changes.live_keys,
+                ]
+            ),
             committing=True,
             on=on,
         )
@@ -152,7 +157,7 @@ class PostgresStore(RangeReader):
         """Return what a commit changes; read what it replaces if that is not known."""
         changes = self._checksums.changes(commit)
         if changes is None:
-            found = self.load([*commit.puts, *commit.deletes])
+            found = self.load(commit.expected_versions)
             changed = [
                 key for key, record in found.items() if record.version != commit.expected_versions[key]
             ]

@@ -9,6 +9,7 @@ import pytest
 from coord.core.errors import Corrupt
 from coord.stores.contract import Put
 from coord.stores.open import open_store
+from coord.stores.postgres.table_store import PostgresStore
 from tests.support.servers.postgres import PostgresServer, for_psycopg, in_log_shape
 from tests.support.stores import damage
 from tests.support.stores.steps import everything, write
@@ -20,6 +21,7 @@ TABLES = {
     "a key": "UPDATE coord.record SET key = 'key-7' WHERE key = 'key-3'",
     "a record": "DELETE FROM coord.record WHERE key = 'key-3'",
     "a tombstone": "DELETE FROM coord.record WHERE key = 'gone'",
+    "the key of a tombstone": "UPDATE coord.record SET key = 'went' WHERE key = 'gone'",
     "all records": "DELETE FROM coord.record",
     "an entry": 'DELETE FROM coord.entry WHERE "offset" = 3',
     "the newest entry": 'DELETE FROM coord.entry WHERE "offset" = 7',
@@ -53,6 +55,27 @@ def test_what_another_program_changed_is_corrupt(
         everything(database.log("local"))
 
 
+def test_totals_follow_every_kind_of_change(postgres_server: PostgresServer) -> None:
+    """New records, other values, index keys that come and go, tombstones, trims; from two processes."""
+    url = postgres_server.fresh_store_url()
+    with closing(open_store(url)) as first, closing(open_store(url)) as second:
+        one, other = first.log("local"), second.log("local")
+        assert isinstance(one, PostgresStore)
+        steps: list[Callable[[], object]] = [
+            lambda: write(one, {"a": b"no index key", "b": Put(b"x", "due/1"), "c": b"x"}),
+            lambda: write(other, {"a": Put(b"with one", "due/1")}, deletes=["b", "never was"]),
+            lambda: write(one, {"b": b"back", "never was": Put(b"is", "due/2")}, deletes=["c"]),
+            lambda: write(other, deletes=["c", "never was"]),
+            lambda: one.trim(4),
+            lambda: other.trim(5),
+            lambda: write(one, {"c": b"once more"}),
+        ]
+        for step in steps:
+            step()
+            one.verify()
+        assert [record.key for record in other.scan("", by="key", limit=9)] == ["a", "b", "c"]
+
+
 DAMAGE = {
     "a lock without its value": (
         "UPDATE coord.record SET value = NULL, index_key = NULL WHERE key LIKE 'lock/%' AND index_key = ''"
@@ -63,6 +86,16 @@ DAMAGE = {
         "UPDATE coord.record SET value = "
         "convert_to(replace(convert_from(value, 'UTF8'), '\"ada\"', '\"eve\"'), "
         "'UTF8') WHERE key LIKE 'lock/%' AND value IS NOT NULL"
+    ),
+    "a lock under another key": "UPDATE coord.record SET key = key || '~' WHERE key LIKE 'lock/%=ada'",
+    "a lock of a log that seems large": (
+        "WITH gone AS (DELETE FROM coord.record WHERE key LIKE 'lock/%=ada') "
+        "UPDATE coord.log SET records = 6000"
+    ),
+    "a task under another key": "UPDATE coord.record SET key = 'x' || key WHERE key LIKE 'task/%task-00%'",
+    "any record under another key": (
+        "UPDATE coord.record SET key = 'x' || key WHERE key IN "
+        "(SELECT key FROM coord.record WHERE value IS NOT NULL ORDER BY md5(key) LIMIT 1)"
     ),
     "everything": "DELETE FROM coord.record",
     "an old version of a claim": "UPDATE coord.record SET version = 1 WHERE key LIKE 'task/%'",

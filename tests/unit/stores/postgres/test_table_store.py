@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -143,7 +144,9 @@ def test_what_follows_the_lock_sees_what_came_before_it(
     store = second.log("local")
     with psycopg.connect(url) as rival, psycopg.connect(url, autocommit=True) as sql:
         digest = store._checksums.digest("k", b"theirs", "")
-        rival.execute("UPDATE coord.log SET head = head + 1, records = 1, digest = %s", (digest,))
+        rival.execute(
+            "UPDATE coord.log SET head = head + 1, records = 1, digest = %s", (digest + crc32(b"k"),)
+        )
         rival.execute("INSERT INTO coord.record VALUES (1, 'k', 1, %s, 'theirs', '')", (digest + 1,))
         pid = backend(second)
         answer = thread.submit(store.commit, ONE)
