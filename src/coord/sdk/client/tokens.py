@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from coord.core.errors import Invalid
 from coord.core.ids import check_id, short_repr
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from coord.core.tokens.schema import Role
 
 
-class NewToken(NamedTuple):
+class NewToken:
     """A token's text, which nobody can show again, and what others see of it."""
 
-    text: str
-    info: TokenInfo
+    __slots__ = ("info", "text")
+
+    def __init__(self, text: str, info: TokenInfo) -> None:
+        self.text = text
+        self.info = info
 
     def __repr__(self) -> str:
         """Return it without the text, because it may end up in a log."""
