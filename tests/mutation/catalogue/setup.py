@@ -162,4 +162,13 @@ MUTANTS = [
         "if False:",
         (f"{_CLI}/test_setup_doctor.py::test_an_ephemeral_program_is_reported",),
     ),
+    Mutant(
+        "nobody hears that codex --worktree has no hooks",
+        "coord.integrations.setup.checks:examine_hooks",
+        "found += _check_codex_worktrees(root, environ)",
+        "pass",
+        (
+            "tests/unit/transports/cli/handlers/test_setup_doctor.py::test_codex_worktrees_without_hooks_are_told",
+        ),
+    ),
 ]

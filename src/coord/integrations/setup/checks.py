@@ -63,6 +63,7 @@ def examine_hooks(repository: Repository, environ: Mapping[str, str]) -> list[Fi
             found += _check_worktrees(repository, environ, tools)
             if CODEX in tools:
                 found += check_sandbox(repository.commondir, _worktrees(repository), environ)
+                found += _check_codex_worktrees(root, environ)
         found += _check_incidents(journal_folder(repository))
     except CoordError as error:
         return [Finding("hooks", BAD, error.message, error.hint)]
@@ -263,6 +264,16 @@ def _check_tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
         if tool is CODEX
         else Finding(tool.name, OK, f"{tool.title}: the hook answers")
     )
+
+
+def _check_codex_worktrees(root: str, environ: Mapping[str, str]) -> list[Finding]:
+    """Warn if `codex --worktree` would start without our hooks: git runs no hook that could add them."""
+    of_user = settings_in(f"{CODEX.home(environ)}/{CODEX.user}")
+    shared = any(is_shared(str(hook["command"])) for hook in _hooks_in(CODEX, root, environ))
+    if shared or our_hooks(of_user).get(CODEX.before) or not find_codex(environ):
+        return []
+    message = "codex --worktree starts without hooks: Codex creates that worktree with git's hooks off"
+    return [Finding("codex --worktree", WARN, message, "coord init --user; or coord worktree add instead")]
 
 
 def _check_trust(root: str, environ: Mapping[str, str]) -> Finding:

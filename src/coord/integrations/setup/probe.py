@@ -82,8 +82,9 @@ def codex_hooks(program: str, root: str, environ: Mapping[str, str]) -> list[Mes
         return None
     deadline = threading.Timer(ANSWER_S, _kill, [process])
     deadline.start()
+    found: list[Message] | None = None
     try:
-        with process:
+        with suppress(BrokenPipeError), process:  # it is closed with what a broken Codex did not read
             assert process.stdin is not None, "opened as a pipe"
             assert process.stdout is not None, "opened as a pipe"
             # Codex exits at the end of its input, so the pipe stays open until the answer.
@@ -92,9 +93,9 @@ def codex_hooks(program: str, root: str, environ: Mapping[str, str]) -> list[Mes
                 process.stdin.flush()
             found = _answer(process.stdout)
             _kill(process)
-            return found
     finally:
         deadline.cancel()
+    return found
 
 
 def _answer(lines: Any) -> list[Message] | None:

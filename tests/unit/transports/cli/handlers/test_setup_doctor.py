@@ -277,3 +277,26 @@ def test_settings_that_somebody_removed_are_noticed(coord: Coord, repository: Pa
     assert (said.code, found(said, "codex")[0]) == (1, "bad")
     assert ".gemini/settings.json" in found(said, "hooks")[1]
     assert coord("ann doctor --fix").code == 0
+
+
+def test_codex_worktrees_without_hooks_are_told(
+    coord: Coord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codex creates them with git's hooks off, so only the hooks in the user's settings are there.
+
+    This Codex is broken, too, which doctor survives.
+    """
+
+    def told() -> list[tuple[str, str]]:
+        checks = coord("ann doctor").answer["checks"]
+        return [(each["state"], each["hint"]) for each in checks if each["check"] == "codex --worktree"]
+
+    coord("ann init --yes")
+    assert told() == [], "no Codex is installed"
+    (tmp_path / ".local/bin").mkdir(parents=True)
+    (tmp_path / ".local/bin/codex").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / ".local/bin/codex").chmod(0o755)
+    monkeypatch.setenv("PATH", os.defpath)
+    assert told() == [("warn", "coord init --user; or coord worktree add instead")]
+    coord("ann init --yes --user")
+    assert told() == []
