@@ -50,8 +50,10 @@ local function each_portion(list, act)
         act(unpack(list, first, math.min(first + AT_ONCE - 1, #list)))
     end
 end
-local function call(command, key, list)
-    each_portion(list, function(...) redis.call(command, key, ...) end)
+local function call(command, key, list)  -- it returns how many were added or removed
+    local sum = 0
+    each_portion(list, function(...) sum = sum + redis.call(command, key, ...) end)
+    return sum
 end
 local function records_of(keys)
     if #keys <= AT_ONCE then return #keys > 0 and redis.call('HMGET', KEYS[4], unpack(keys)) or {} end
@@ -84,10 +86,9 @@ local function counts()  -- a key of another type has an error in place of its l
         redis.pcall('ZCARD', KEYS[7]), redis.pcall('XLEN', KEYS[8])}
 end
 local function seal_of(place) return redis.sha1hex(KEYS[3] .. ' ' .. table.concat(place, ' ', 1, 9)) end
-local function keep(head, at, floor, digest)
-    local now = counts()
+local function keep(head, at, floor, digest, now)
     local place = {whole(head), at, whole(floor), whole(digest % DIGESTS)}
-    for each, count in ipairs(now) do place[4 + each] = whole(count) end
+    for each, count in ipairs(now) do place[4 + each] = count end  -- below 10^14, so Lua writes all digits
     redis.call('HSET', KEYS[3], 'head', place[1], 'at', at, 'floor', place[3], 'digest', place[4],
         'records', place[5], 'keys', place[6], 'indexed', place[7], 'dead', place[8], 'entries', place[9],
         'seal', seal_of(place))
@@ -305,15 +306,13 @@ for each = #sizes + 1, #sizes + #tombstones do
         left[#left + 1] = old_place(record, key)
     end
 end
-call('HSET', KEYS[4], rows)
-call('ZADD', KEYS[5], born)
-call('ZREM', KEYS[5], died)
-call('ZREM', KEYS[6], left)
-call('ZADD', KEYS[6], placed)
-call('ZREM', KEYS[7], revived)
-call('ZADD', KEYS[7], dead)
+found[1] = found[1] + call('HSET', KEYS[4], rows)
+found[2] = found[2] + call('ZADD', KEYS[5], born) - call('ZREM', KEYS[5], died)
+found[3] = found[3] - call('ZREM', KEYS[6], left) + call('ZADD', KEYS[6], placed)
+found[4] = found[4] - call('ZREM', KEYS[7], revived) + call('ZADD', KEYS[7], dead)
+found[5] = found[5] + 1
 if not place[1] then redis.call('SADD', KEYS[2], ARGV[11]) end
-keep(offset, commit_at, floor, digest)
+keep(offset, commit_at, floor, digest, found)
 return {clock(), offset}
 """
 )
@@ -335,7 +334,7 @@ call('HDEL', KEYS[4], dead)
 call('ZREM', KEYS[7], dead)
 local gone = redis.call('XTRIM', KEYS[8], 'MINID', '~', whole(raised), 'LIMIT', 10 * AT_ONCE)
 if gone == 0 then redis.call('XTRIM', KEYS[8], 'MINID', whole(raised)) end
-if place[1] then keep(place[1], place[2], raised, digest) end
+if place[1] then keep(place[1], place[2], raised, digest, counts()) end
 return {clock(), #dead + gone}
 """
 )
@@ -415,7 +414,7 @@ redis.call('XADD', KEYS[8], ARGV[1] .. '-0', 'at', ARGV[2], 'id', ARGV[3], 'even
     'checksum', ARGV[6])
 local digest, what = survey()
 if not digest then return damage(what) end
-keep(ARGV[1], ARGV[2], ARGV[1], digest)
+keep(ARGV[1], ARGV[2], ARGV[1], digest, counts())
 redis.call('SADD', KEYS[2], ARGV[5])
 return 1
 """
