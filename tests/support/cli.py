@@ -32,6 +32,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in list(os.environ):
         if name.startswith(("COORD_", "CLAUDE", "GIT_")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("COORD_HUB", "off")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOME", str(tmp_path))
     place = tmp_path / "shop"

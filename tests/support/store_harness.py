@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from coord.core.commands import Command
@@ -47,6 +47,7 @@ from coord.core.sessions.commands import (
 from coord.engine.engine import Engine
 from coord.stores.database import Database
 from coord.stores.open import open_store
+from tests.support.hub.in_process import shared_hub
 
 START_MS = 1_767_506_400_000
 REPOSITORY = "repo"
@@ -61,7 +62,8 @@ class StoreHarness:
         self.store = database.log(tenant)
         self.now = START_MS
         self.life: dict[Process, ProcessState] = {}
-        self.engine = Engine(database, tenant, clock=lambda: self.now, probe=self.probe)
+        self.local = Engine(database, tenant, clock=lambda: self.now, probe=self.probe)
+        self.engine: Any = self.local
         self._numbers = itertools.count(1)
 
     def probe(self, process: Process) -> Evidence:
@@ -218,10 +220,13 @@ class Actor:
 
 
 @contextmanager
-def open_store_harness(url: str) -> Iterator[StoreHarness]:
-    """Open the store of a URL with a fresh harness."""
-    with closing(open_store(url)) as database:
+def open_store_harness(url: str, transport: str = "") -> Iterator[StoreHarness]:
+    """Open the store of a URL with a fresh harness, whose commands may go through a hub."""
+    with closing(open_store(url)) as database, ExitStack() as stack:
         harness = StoreHarness(database)
+        if transport:
+            serving = shared_hub().serving(database, transport, lambda _database, _tenant: harness.local)
+            harness.engine = stack.enter_context(serving).engine(harness.tenant)
         try:
             yield harness
         finally:

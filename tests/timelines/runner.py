@@ -74,11 +74,19 @@ def moment(ms: int) -> str:
     return f"T={shown}{f'{millis}ms' if millis else ''}"
 
 
+Clock = Callable[[], int]
+Opener = Callable[[str, Clock], TaskCoordinator]
+
+
 class Runner:
     """Carries out the commands of one timeline on one store."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, open_coordinator: Opener | None = None) -> None:
+        """`open_coordinator` takes the url and a clock; without it the store is opened here."""
         self._url = url
+        self._open_coordinator = open_coordinator or (
+            lambda url, clock: TaskCoordinator.open(url, clock=clock)
+        )
         self._now = EPOCH_MS
         self._where = {"tenant": "local", "project": "demo"}
         self._opened: list[TaskCoordinator] = []
@@ -93,7 +101,7 @@ class Runner:
         return bool(self.coordinator.database.log("local").limits.durable)
 
     def _open(self) -> None:
-        self._opened.append(TaskCoordinator.open(self._url, clock=lambda: self._now))
+        self._opened.append(self._open_coordinator(self._url, lambda: self._now))
 
     def close(self) -> None:
         for coordinator in self._opened:

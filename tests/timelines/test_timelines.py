@@ -2,22 +2,57 @@
 
 import os
 import re
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.timelines.runner import EPOCH_MS, Runner, duration_ms, moment, read_timeline
+from coord import TaskCoordinator
+from coord.engine.engine import Engine
+from coord.stores.database import Database
+from coord.stores.open import open_store
+from tests.support.hub.in_process import TRANSPORTS, shared_hub
+from tests.timelines.runner import EPOCH_MS, Clock, Opener, Runner, duration_ms, moment, read_timeline
 
 TIMELINES = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 ASKED_FOR = {*range(1, 6), *range(8, 17)}
 """The numbers of the scenarios that have a timeline."""
 
 
+def through_a_hub(transport: str, stack: ExitStack) -> Opener:
+    """Return how to open a store behind a hub, which keeps the clock of the timeline."""
+
+    def opened(url: str, clock: Clock) -> TaskCoordinator:
+        def new_engine(database: Database[Any], tenant: str) -> Engine:
+            return Engine(database, tenant, clock=clock)
+
+        database = stack.enter_context(closing(open_store(url)))
+        return TaskCoordinator(
+            stack.enter_context(shared_hub().serving(database, transport, new_engine)), clock
+        )
+
+    return opened
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("path", TIMELINES, ids=lambda path: path.stem)
+def test_timeline_through_a_hub(path: Path, transport: str, make_url: Callable[[str], str]) -> None:
+    """Each command prints the same through a hub."""
+    with ExitStack() as stack:
+        play(path, Runner(make_url("sqlite"), through_a_hub(transport, stack)))
+
+
 @pytest.mark.parametrize("path", TIMELINES, ids=lambda path: path.stem)
 def test_timeline(path: Path, store_url: str) -> None:
     """Each command of a timeline prints exactly what the timeline says, whatever the store."""
+    play(path, Runner(store_url))
+
+
+def play(path: Path, runner: Runner) -> None:
+    """Carry out a timeline and compare what it prints."""
     timeline = read_timeline(path)
-    runner = Runner(store_url)
     try:
         printed = []
         for block in timeline.blocks:

@@ -9,6 +9,7 @@ import pytest
 from coord import ClaimKey, ClaimTemplate, TaskCoordinator
 from coord.core.errors import NotFound
 from coord.core.tasks.types import ClaimState, TaskStatus
+from coord.stores.database import Database
 from tests.support.hand_clock import HandClock
 
 WHO = ("agent-a", "session-1")
@@ -149,14 +150,16 @@ def test_force_claim(coordinator: TaskCoordinator) -> None:
     assert (entry.release_reason, entry.note) == ("SUPERSEDED", "it hangs")
 
 
-def test_expired_claims_before_and_after_the_sweep(coordinator: TaskCoordinator, clock: HandClock) -> None:
+def test_expired_claims_before_and_after_the_sweep(
+    coordinator: TaskCoordinator, database: Database[Any], clock: HandClock
+) -> None:
     """CLM-25, SCH-10: listed from the deadline on, swept or not, until somebody takes the task."""
     granted = [coordinator.claim_task("acme", "shop", f"t{n}", *WHO, 30 + n).claim for n in range(3)]
     clock.pass_seconds(31)
     unswept = coordinator.list_expired_claims("acme")
     assert [claim.task_id for claim in unswept] == ["t0", "t1"]
     assert {claim.state for claim in unswept} == {ClaimState.EXPIRED}
-    log = coordinator.database.log("acme")
+    log = database.log("acme")
     head = log.tail(0, 100)[-1].offset
     assert len(log.scan("expired/", by="key", limit=10)) == 0, "asking wrote nothing"
     coordinator.claim_task("acme", "shop", "other", "agent-b", "session-2")
@@ -187,7 +190,9 @@ def test_any_moment_can_be_asked_for(coordinator: TaskCoordinator, clock: HandCl
             assert len(coordinator.list_expired_claims("local", before)) == number
 
 
-def test_history_and_lineage_survive_a_trim(coordinator: TaskCoordinator, clock: HandClock) -> None:
+def test_history_and_lineage_survive_a_trim(
+    coordinator: TaskCoordinator, database: Database[Any], clock: HandClock
+) -> None:
     """DESIGN §3: trimming forgets entries of the log, never history, rejections, results or claims.
 
     AUD-25.
@@ -205,7 +210,7 @@ def test_history_and_lineage_survive_a_trim(coordinator: TaskCoordinator, clock:
         lambda: coordinator.get_active_claims_for_session("acme", "s3"),
     ]
     before = [question() for question in ask]
-    log = coordinator.database.log("acme")
+    log = database.log("acme")
     log.trim(log.seen.offset + 1)
     with pytest.raises(NotFound):
         log.tail(0, 10)

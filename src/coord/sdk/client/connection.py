@@ -22,6 +22,7 @@ from coord.stores.open import OPEN_TIMEOUT_S, retry_unreachable
 
 if TYPE_CHECKING:
     from coord.host.words import Words
+    from coord.sdk.remote.database import RemoteDatabase
 
 
 class Connection:
@@ -65,11 +66,9 @@ class Connection:
             return Engine(database, tenant, clock=clock, probe=probe)
 
         if database.is_remote:
-            from coord.sdk.remote.database import RemoteDatabase
-
-            assert isinstance(database, RemoteDatabase), "no other database is remote"
-            database.new_engine = local
-            return cast("Engine", database.engine(self.tenant))
+            remote = cast("RemoteDatabase", database)
+            remote.new_engine = local
+            return cast("Engine", remote.engine(self.tenant))
         return retry_unreachable(lambda: local(database, self.tenant), self._timeout)
 
     @property

@@ -170,7 +170,7 @@ class LockCalls(Connection):
             self.caller,
             client.location.repository_id,
             words.texts,
-            mode,
+            str(mode or ""),
             0 if fence is None else arguments.fence(fence),
             0 if limit is None else arguments.limit(limit),
             readings=words.readings,

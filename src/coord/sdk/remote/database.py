@@ -6,7 +6,7 @@ client of `http://` cannot: it tries again until its timeout.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -70,6 +70,16 @@ class RemoteLog:
                 if not self._database.fall_back():
                     time.sleep(min(POLL_S, left))  # noqa: TID251 - a hub that starts again announces it to nobody
         return True
+
+    def load(self, keys: Iterable[str]) -> None:
+        """Ask for the newest head; records are for the hub to read."""
+        if set(keys) - {"head"}:
+            raise Unsupported("a client of a hub reads no records", hint="use a command")
+        if (direct := self._direct()) is not None:
+            direct.load(["head"])
+            return
+        body = wire.Wait(self._database.target(self._tenant), 0, 0.0)
+        self.saw(self._database.post(wire.WAIT, body, wire.LogHead, TIMEOUT_S))
 
     def tail(self, after: int, limit: int) -> list[Entry]:
         if (direct := self._direct()) is not None:

@@ -27,6 +27,7 @@ class RemoteEngine:
     def __init__(self, database: "RemoteDatabase", tenant: str) -> None:
         self.tenant = tenant
         self._database = database
+        self._closed = False
 
     def call(self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = "") -> Any:
         """Run a command and return its reply."""
@@ -37,6 +38,8 @@ class RemoteEngine:
         return self._call_all(commands, timeout, "")
 
     def _call_all(self, commands: Sequence[Command], timeout: float, command_id: str) -> list[Any]:
+        if self._closed:
+            raise Unavailable("the engine is closed", hint="open it again")
         ids = ["" if each.reads_only else command_id or secrets.token_hex(12) for each in commands]
         deadline = time.monotonic() + timeout
         while True:
@@ -76,4 +79,5 @@ class RemoteEngine:
         return self._database.post(wire.TRIM, wire.Trim(self._database.target(self.tenant)), int, TIMEOUT_S)
 
     def close(self) -> None:
-        """Do nothing: each call has ended with its answer."""
+        """Refuse new commands; each earlier one has ended with its answer."""
+        self._closed = True

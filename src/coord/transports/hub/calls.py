@@ -118,7 +118,10 @@ async def wait(hub: Hub, request: Request) -> Response:
     store, tenant = await _store(hub, request, body.target)
     with store.in_use():
         await hub.stores.engine(store, tenant)
-        await hub.watcher(store, tenant).wait(body.after, min(max(body.timeout_s, 0.0), WAIT_S_MAX))
+        if body.timeout_s > 0:
+            await hub.watcher(store, tenant).wait(body.after, min(body.timeout_s, WAIT_S_MAX))
+        else:  # somebody else may have committed since the hub looked
+            await hub.stores.run(store.log(tenant).load, ["head"])
     return _answer(store.head(tenant))
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from coord.core.commands import Command, SessionCommand
+from coord.core.identity import Process
 from coord.core.tokens.schema import Role
+from coord.host.processes import this_machine
 from coord.transports.hub.problems import HttpError
 
 if TYPE_CHECKING:
@@ -83,6 +85,11 @@ def role_for(kind: type[Command]) -> Role:
     return Role.ADMIN if kind.__name__ in ADMIN_COMMANDS else Role.OPERATE
 
 
+def _is_of_this_machine(process: Process) -> bool:
+    """Whether the hub can look at a process: evidence about any other proves nothing."""
+    return (process.machine, process.boot, process.namespace) == this_machine()
+
+
 def check_command(identity: Identity, command: Command) -> Command:
     """Return a command as its sender may run it, or refuse it."""
     token = identity.token
@@ -96,14 +103,16 @@ def check_command(identity: Identity, command: Command) -> Command:
     identity.check_session(getattr(command, "session", None) or "")
     if not isinstance(command, SessionCommand):
         return command
+    believed = tuple(each for each in command.caller.process_ancestors if _is_of_this_machine(each))
+    process = command.caller.process
     caller = msgspec.structs.replace(
         command.caller,
         session=identity.check_session(command.caller.session),
         tenant=identity.check_tenant(command.caller.tenant),
         user=token.user or token.label or token.id,
         token=token.id,
-        process=None,
-        process_ancestors=(),
+        process=process if process is not None and _is_of_this_machine(process) else None,
+        process_ancestors=believed,
         person=False,
         terminal=False,
     )

@@ -21,11 +21,22 @@ IDLE_S = 300.0
 OPENERS = 8
 
 
+def new_engine(database: Database[Any], tenant: str) -> Engine:
+    """Return an engine that can look at the processes of this machine."""
+    return Engine(database, tenant, probe=probe)
+
+
 class OpenStore:
     """An open store, its engines by tenant, and how many requests use it."""
 
-    def __init__(self, database: Database[Any], location: StoreLocation) -> None:
+    def __init__(
+        self,
+        database: Database[Any],
+        location: StoreLocation,
+        new_engine: Callable[[Database[Any], str], Engine] = new_engine,
+    ) -> None:
         self.database = database
+        self._new_engine = new_engine
         self.location = location
         self.users = 0
         self.used_s = time.monotonic()
@@ -35,7 +46,7 @@ class OpenStore:
         """Return the engine of a tenant; opening its log may block."""
         engine = self._engines.get(tenant)
         if engine is None:
-            engine = self._engines.setdefault(tenant, Engine(self.database, tenant, probe=probe))
+            engine = self._engines.setdefault(tenant, self._new_engine(self.database, tenant))
         return engine
 
     def known_engine(self, tenant: str) -> Engine | None:
@@ -62,10 +73,14 @@ class OpenStore:
             self.users -= 1
             self.used_s = time.monotonic()
 
-    def close(self) -> None:
-        """Answer the commands that wait, and close the store."""
+    def close_engines(self) -> None:
+        """Answer the commands that wait, and refuse others."""
         for engine in self._engines.values():
             engine.close()
+
+    def close(self) -> None:
+        """Answer the commands that wait, and close the store."""
+        self.close_engines()
         self.database.close()
 
 
@@ -113,6 +128,11 @@ class HubStores:
             f"this hub does not serve the repository {repository_id[:80]!r}",
             hint="start coord serve in that repository, or name one of coord serve --status",
         )
+
+    def adopt(self, root: str, store: OpenStore) -> None:
+        """Serve a store that is open already, as that of a worktree."""
+        self._folders[root] = store.location
+        self._open[store.location.folder] = store
 
     def by_store_id(self, store_id: str) -> OpenStore | None:
         """Return the open store that has an id."""
