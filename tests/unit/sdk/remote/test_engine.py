@@ -1,0 +1,175 @@
+"""A client whose hub is lost in the middle of a command: the command runs once, wherever it ends."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from coord.core.errors import Denied, Invalid, NotFound, Unknown, Unreachable, Unsupported
+from coord.core.identity import Caller
+from coord.core.locks.commands import AcquireLocks, ListLocks, LockReply, Outcome
+from coord.core.tasks.commands import ClaimTask
+from coord.engine.engine import Engine
+from coord.sdk.remote import wire
+from coord.sdk.remote.channel import Broken, Channel, UnixChannel
+from coord.sdk.remote.database import RemoteDatabase, decode_answer, say_hello
+from coord.stores.database import Database
+from coord.stores.open import open_store
+from tests.support.hub.in_process import PATIENCE_S, shared_hub
+
+ADA, BOB = Caller("ada"), Caller("bob")
+CLAIM = ClaimTask("local", "shop", "t1", "agent", "ada", 60_000)
+
+
+class FaultyChannel:
+    """Loses requests or answers as a test says: `before` it sends, or `after` the hub has answered."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.where = channel.where
+        self.faults: list[str] = []
+        self.sent: list[str] = []
+        self._channel = channel
+
+    def post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+        fault = self.faults.pop(0) if self.faults else ""
+        if fault == "before":
+            raise Unreachable("the hub is gone")
+        self.sent.append(path)
+        answer = self._channel.post(path, body, timeout_s)
+        if fault == "after":
+            raise Broken("the answer is lost")
+        return answer
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+class Setting:
+    """A store that a hub serves, and a client with a faulty way to it."""
+
+    def __init__(self, url: str, database: Database[Any], clients: Any) -> None:
+        self.stored = database
+        inner = clients._of("local")
+        self.channel = FaultyChannel(inner._channel)
+        self.opened: list[Database[Any]] = []
+        root = inner.target("local").root
+        self.with_store = RemoteDatabase(url, root, self.channel, inner.welcome, lambda: self._open(url))
+        self.hub_only = RemoteDatabase(url, root, self.channel, inner.welcome, None)
+
+    def _open(self, url: str) -> Database[Any]:
+        self.opened.append(open_store(url))
+        return self.opened[-1]
+
+    def claims(self) -> list[int]:
+        """Return the generations that were granted, as the log of the store has them."""
+        events = [
+            json.loads(event) for entry in self.stored.log("local").tail(0, 100) for event in entry.events
+        ]
+        return [event["generation"] for event in events if event["event"] == "task.claimed"]
+
+
+@pytest.fixture
+def setting(make_url: Callable[[str], str]) -> Iterator[Setting]:
+    url = make_url("sqlite")
+    with (
+        closing(open_store(url)) as database,
+        shared_hub().serving(database, "socket", Engine) as clients,
+    ):
+        made = Setting(url, database, clients)
+        yield made
+        made.with_store.close()
+
+
+@pytest.mark.parametrize("fault", ["before", "after"])
+def test_a_command_whose_answer_is_lost_runs_once(setting: Setting, fault: str) -> None:
+    """Issue 16: the hub dies in the middle of a command; the client goes on in the store."""
+    setting.channel.faults = [fault]
+    reply = setting.with_store.engine("local").call(CLAIM)
+    assert (reply.success, reply.claim.generation.generation, setting.claims()) == (True, 1, [1])
+    assert len(setting.opened) == 1
+    again = setting.with_store.engine("local").call(ListLocks(ADA))
+    assert (again, len(setting.channel.sent)) == ([], 0 if fault == "before" else 1), (
+        "it stays with the store"
+    )
+
+
+@pytest.mark.parametrize("faults", [["after"], ["after", "after"], ["before", "after", "before"]])
+def test_a_hub_that_returns_answers_once(setting: Setting, faults: list[str]) -> None:
+    """A client that cannot open the store sends the command again, with the same id."""
+    setting.channel.faults = list(faults)
+    reply = setting.hub_only.engine("local").call(CLAIM)
+    assert (reply.success, reply.claim.generation.generation, setting.claims()) == (True, 1, [1])
+
+
+def test_an_outcome_that_stays_unknown_is_reported(setting: Setting) -> None:
+    """Doubt is an error: after the timeout nobody claims to know."""
+    setting.channel.faults = ["after"] * 1000
+    with pytest.raises(Unknown, match="lost"):
+        setting.hub_only.engine("local").call(CLAIM, timeout=0.5, command_id="mine")
+    setting.channel.faults = []
+    assert setting.hub_only.engine("local").call(CLAIM, command_id="mine").success
+    assert setting.claims() == [1]
+
+
+def test_a_hub_that_is_gone_is_unreachable(setting: Setting) -> None:
+    """Nothing was sent, so nothing happened."""
+    setting.channel.faults = ["before"] * 1000
+    with pytest.raises(Unreachable):
+        setting.hub_only.engine("local").call(CLAIM, timeout=0.5)
+    assert setting.claims() == []
+
+
+def test_the_same_id_with_other_content_is_refused(setting: Setting) -> None:
+    """A replayed command id may not smuggle another command in."""
+    engine = setting.hub_only.engine("local")
+    engine.call(CLAIM, command_id="mine")
+    with pytest.raises(Invalid, match="another command"):
+        engine.call(ClaimTask("local", "shop", "t2", "agent", "ada", 60_000), command_id="mine")
+
+
+def test_a_wait_goes_on_in_the_store(setting: Setting) -> None:
+    """The log of a client changes sides with its engine."""
+    log = setting.with_store.log("local")
+    head = log.seen.offset
+    setting.channel.faults = ["before"]
+    heard: list[bool] = []
+    waiting = threading.Thread(target=lambda: heard.append(log.wait(head, PATIENCE_S)))
+    waiting.start()
+    with closing(Engine(setting.stored, "local")) as engine:
+        engine.call(CLAIM)
+        waiting.join(PATIENCE_S)
+        assert heard == [True]
+        assert log.tail(head, 10)[0].offset == head + 1
+        assert log.now() > 0
+
+
+def test_many_commands_are_one_request(setting: Setting) -> None:
+    """Refusals and grants come back in order, each as itself."""
+    engine = setting.hub_only.engine("local")
+    locks = [AcquireLocks(who, "r", ("file:a",), wait_id=who.session) for who in (ADA, BOB)]
+    replies: list[LockReply] = engine.call_many(locks)
+    assert [each.outcome for each in replies] == [Outcome.GRANTED, Outcome.HELD]
+    assert setting.channel.sent == [wire.CALL]
+
+
+def test_a_hub_of_another_version_is_not_used(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old client and a new hub do not guess what the other means."""
+    monkeypatch.setattr("coord.transports.hub.calls.VERSION", "9.9.9")
+    with pytest.raises(Unsupported, match=r"has version 9\.9\.9"):
+        say_hello(setting.channel, setting.hub_only.target("local").root, "local", PATIENCE_S)
+
+
+def test_what_answers_may_be_no_hub() -> None:
+    """A web server at the same address is named, not decoded."""
+    with pytest.raises(Exception, match="is no hub of coord: it answered 200"):
+        decode_answer(200, b"<html>", wire.Welcome, "http://x")
+
+
+def test_a_folder_that_is_no_repository(tmp_path: Any) -> None:
+    """The hub serves only what is in use, and creates nothing."""
+    with closing(UnixChannel(shared_hub().path)) as channel, pytest.raises((NotFound, Denied)):
+        say_hello(channel, str(tmp_path), "local", PATIENCE_S)
+    assert list(tmp_path.iterdir()) == []
