@@ -359,4 +359,11 @@ MUTANTS = [
         "for path in ():",
         (f"{PROTECTED}::test_the_git_configuration_of_the_user_is_for_people",),
     ),
+    Mutant(
+        "an agent lets git overlook a file of another",
+        "coord.integrations.shell_commands.git_commands:GitRunner._update_index",
+        'options.has("--assume-unchanged", "--skip-worktree")',
+        "False",
+        (SHELL_WRITES,),
+    ),
 ]

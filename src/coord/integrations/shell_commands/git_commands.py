@@ -364,6 +364,16 @@ class GitRunner:
         named = (*options.operands, *(paths or ()))
         self._names(call, "ls-files", "-z", "--full-name", committed=False, paths=named)
 
+    def _update_index(self, call: GitCall, stdin: str | None) -> None:
+        """Whoever lets git overlook the changes of a file has to be allowed to change it."""
+        self.effects.unknown = True
+        words, paths = _at_dashes(call.words)
+        options = split(words, "", ("chmod", "cacheinfo", "index-version"))
+        if options.has("--assume-unchanged", "--skip-worktree"):
+            for path in (*options.operands, *(paths or ())):
+                if path is not None:
+                    self.effects.write((call.folder,), path)
+
     def _mv(self, call: GitCall, stdin: str | None) -> None:
         options = split(call.words)
         if options.has("-n", "--dry-run"):
@@ -427,7 +437,7 @@ class GitRunner:
 _VERBS = frozenset(
     (
         *("checkout", "restore", "switch", "reset", "stash", "clean", "apply", "am", "rm", "mv", "merge"),
-        *("rebase", "pull", "cherry-pick", "revert", "worktree"),
+        *("rebase", "pull", "cherry-pick", "revert", "worktree", "update-index"),
     )
 )
 _OTHER_VERBS = frozenset(
@@ -439,7 +449,6 @@ _OTHER_VERBS = frozenset(
         "read-tree",
         "checkout-index",
         "sparse-checkout",
-        "update-index",
     )
 )
 """Commands that are no alias, and whose effect is unknown."""

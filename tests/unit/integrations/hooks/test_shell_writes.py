@@ -37,6 +37,8 @@ FORMS = [
     "git apply <<'E'\n--- a/held.py\n+++ b/held.py\n@@ -1 +1 @@\n-x\n+y\nE",
     "git rm -f held.py",
     "git mv held.py other.py",
+    "git update-index --assume-unchanged held.py",
+    "cd src && git update-index --skip-worktree -- ../held.py",
     "git checkout -- held.py",
     "git checkout .",
     "git restore held.py",
@@ -70,6 +72,8 @@ FORMS = [
     "coord guard other -- rm held.py",
 ]
 READS = [
+    "git update-index --refresh",
+    "git update-index --no-skip-worktree held.py",
     "cat held.py",
     "cat held.py > /dev/null 2>&1",
     "cp held.py copy.py",
