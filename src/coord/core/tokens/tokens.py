@@ -188,9 +188,9 @@ def _check_number(tx: Transaction, *, agent: bool) -> None:
         raise LimitReached(f"there are {number} tokens", hint="revoke some: coord token list shows them")
 
 
-def _ttl_ms(value: int, what: str = "time until a token expires") -> int:
+def _ttl_ms(value: int, what: str = "lifetime") -> int:
     if not 1000 <= value <= TTL_MS_MAX:
-        raise Invalid(f"{short_repr(value)} ms is not a {what}", hint="use 1 second to 366 days")
+        raise Invalid(f"{short_repr(value)} ms is not a {what} of a token", hint="use 1 second to 366 days")
     return value
 
 

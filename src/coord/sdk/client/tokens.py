@@ -58,7 +58,7 @@ class TokenCalls(Connection):
             role=_role(role),
             project=check_id("project", project) if project else "",
             session=check_id("session id", session) if session else "",
-            ttl_ms=_milliseconds("time until a token expires", expires_s),
+            ttl_ms=_milliseconds("lifetime", expires_s),
             label=_label(label),
         )
         return NewToken(text, self.call(command))
@@ -76,7 +76,7 @@ class TokenCalls(Connection):
             id=_token_id(token_id),
             hash=parse_token(text).hash,
             grace_ms=_milliseconds("grace period", grace_s),
-            ttl_ms=_milliseconds("time until a token expires", expires_s),
+            ttl_ms=_milliseconds("lifetime", expires_s),
         )
         return NewToken(text, self.call(command))
 

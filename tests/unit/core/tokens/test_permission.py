@@ -181,6 +181,21 @@ def test_a_token_that_ended_creates_nothing(harness: TokenHarness, ended: str) -
     assert harness.find("b") is None
 
 
+@pytest.mark.parametrize("act", ["create", "rotate", "revoke"])
+def test_the_commit_checks_the_token_of_its_caller(harness: TokenHarness, act: str) -> None:
+    """If another process revokes it in between, the commit conflicts and the rule looks again."""
+    harness.create("a", "admin")
+    harness.create("b")
+    by = harness.with_token("a")
+    if act == "create":
+        harness.create("c", by=by)
+    elif act == "rotate":
+        harness.rotate("b", "c", by=by)
+    else:
+        harness.revoke("b", by=by)
+    assert f"token/{harness.id('a')}" in harness.store.expected
+
+
 def test_a_listing_shows_what_the_token_covers(harness: TokenHarness) -> None:
     """A token of one project sees no token of another one."""
     harness.create("a", "admin", project="shop")

@@ -8,7 +8,10 @@ from coord.sdk.client.tokens import NewToken
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count, fields_of, timestamp
 
-COLUMNS = ("id", "role", "project", "session", "label", "created_at", "expires_at", "used_at", "created_by")
+COLUMNS = (
+    *("id", "role", "project", "session", "label", "user"),
+    *("created_at", "expires_at", "used_at", "replaced_by"),
+)
 
 
 class CreateArgs(Args, frozen=True):

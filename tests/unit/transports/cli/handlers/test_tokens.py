@@ -88,7 +88,7 @@ def test_tenants_have_separate_tokens(person: Person) -> None:
         ("create --role god", "unknown value 'god'", "one of view, operate, admin"),
         ("create --role view --expires soon", "'soon' is not a duration", "use seconds"),
         ("create --role view --expires 0", "longer than zero", "use seconds"),
-        ("create --role view --expires 0.5", "0.5 is not a time until", "1 second to 366 days"),
+        ("create --role view --expires 0.5", "0.5 is not a lifetime in seconds", "1 second to 366 days"),
         ("create --role view --project a/b", "'a/b' is not a project", "letters, digits"),
         ("create --role view --session a/b", "'a/b' is not a session id", "letters, digits"),
         ("create --role view --session=", "--session: the value is empty", "is a shell variable unset"),
