@@ -163,16 +163,24 @@ def test_starting_afresh_raises_the_epoch(repository: Path, environ: dict[str, s
 
 
 def test_starting_afresh_after_a_damaged_pin(repository: Path, environ: dict[str, str]) -> None:
-    """What the hint of a damaged pin names works, and never takes over a store with somebody's data."""
+    """What the hints of a damaged pin name works, and never takes over a store with somebody's data."""
     with connect(repository, environ) as ann:
         assert ann.acquire("src/app.py").ok
     (repository / ".git/coord/coord.id").write_text("{", encoding="utf-8")
     with pytest.raises(Corrupt) as caught:
         connect(repository, environ)
-    assert "coord init --new-store" in caught.value.hint
-    with pytest.raises(Invalid, match="not empty"):
+    assert "coord doctor --fix" in caught.value.hint
+    with pytest.raises(Invalid, match="the pinned store is intact"):
         initialise(str(repository), environ, new_store=True)
-    remove_store(environ["COORD_URL"])
+    for folder in (".git", ".git/coord"):
+        (repository / folder / "coord.id").write_text("{", encoding="utf-8")
+    with pytest.raises(Corrupt) as caught:
+        connect(repository, environ)
+    assert caught.value.hint == "coord init --new-store"
+    if not environ["COORD_URL"].startswith(("sqlite:", "file:")):  # a local one is kept under another name
+        with pytest.raises(Invalid, match="not empty"):
+            initialise(str(repository), environ, new_store=True)
+        remove_store(environ["COORD_URL"])
     assert initialise(str(repository), environ, new_store=True).epoch == 1
     with connect(repository, environ) as ann:
         assert ann.acquire("src/app.py").ok

@@ -39,11 +39,16 @@ def _template() -> Path:
     """Make a repository once for all tests of this process: that takes git four times as long as a copy."""
     folder = Path(tempfile.mkdtemp(prefix="coord-template-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    (folder / "src").mkdir()
-    (folder / "src/app.py").write_text("app\n")
-    git(folder, "init", "-q")
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "-m", "first")
+    before = os.umask(0o022)  # the first test that needs it may have changed it
+    try:
+        (folder / "src").mkdir()
+        (folder / "src/app.py").write_text("app\n")
+        git(folder, "init", "-q")
+        git(folder, "add", ".")
+        git(folder, "commit", "-q", "-m", "first")
+    finally:
+        os.umask(before)
+    folder.chmod(0o755)
     return folder
 
 

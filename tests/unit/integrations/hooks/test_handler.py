@@ -406,11 +406,11 @@ def test_a_store_is_waited_for_while_there_is_time(
     """REC-20: a hook retries to open its store until the moment that it was given, not for longer."""
     told: list[float] = []
 
-    def opened(_place: object, timeout: float) -> NoReturn:
+    def opened(_place: object, timeout: float, *_: object) -> NoReturn:
         told.append(timeout)
         raise Unreachable("away")
 
-    monkeypatch.setattr("coord.integrations.hooks.handler.open_location", opened)
+    monkeypatch.setattr("coord.integrations.hooks.handler.open_for_use", opened)
     monkeypatch.setattr("coord.integrations.hooks.handler.time.monotonic", lambda: 100.0)
     given = {"session_id": "ada", "cwd": str(scene.root), "hook_event_name": "PreToolUse"}
     event = claude.parse({**given, "tool_name": "Write", "tool_input": {"file_path": "new.txt"}})
@@ -421,7 +421,7 @@ def test_a_store_is_waited_for_while_there_is_time(
 
 def test_a_reading_call_opens_nothing(scene: HookHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a tool that only reads there is nothing to ask."""
-    monkeypatch.setattr("coord.integrations.hooks.handler.open_location", None)
+    monkeypatch.setattr("coord.integrations.hooks.handler.open_for_use", None)
     assert scene.before({**scene.edit("x"), "tool_name": "Read"}).deny == ""
 
 
