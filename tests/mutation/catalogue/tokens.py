@@ -215,4 +215,18 @@ MUTANTS = [
         "False",
         (f"{TESTS}/test_scope.py::test_no_field_leads_outside",),
     ),
+    Mutant(
+        "a hub looks at no field of a command",
+        "coord.transports.hub.identity:check_command",
+        "command = within_limits(command, token, identity.tenant, _is_of_this_machine)",
+        "pass",
+        ("tests/unit/transports/hub/test_identity.py",),
+    ),
+    Mutant(
+        "a hub believes in processes of other machines",
+        "coord.transports.hub.identity:_is_of_this_machine",
+        "(process.machine, process.boot, process.namespace) == this_machine()",
+        "True",
+        ("tests/unit/transports/hub/test_identity.py",),
+    ),
 ]

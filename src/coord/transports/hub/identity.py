@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from coord.core.commands import Command, SessionCommand
+from coord.core.errors import Refused
 from coord.core.identity import Process
 from coord.core.tokens.schema import Role
+from coord.core.tokens.scope import within_limits
 from coord.host.processes import this_machine
 from coord.transports.hub.problems import HttpError
 
@@ -98,22 +100,11 @@ def check_command(identity: Identity, command: Command) -> Command:
     if type(command).__name__ in HUB_COMMANDS:
         raise forbidden("only the hub itself runs this command")
     identity.require(role_for(type(command)))
-    identity.check_tenant(getattr(command, "tenant", ""))
-    identity.check_project(getattr(command, "project", None) or "")
-    identity.check_session(getattr(command, "session", None) or "")
+    try:
+        command = within_limits(command, token, identity.tenant, _is_of_this_machine)
+    except Refused as error:
+        raise forbidden(error.message) from error
     if not isinstance(command, SessionCommand):
         return command
-    believed = tuple(each for each in command.caller.process_ancestors if _is_of_this_machine(each))
-    process = command.caller.process
-    caller = msgspec.structs.replace(
-        command.caller,
-        session=identity.check_session(command.caller.session),
-        tenant=identity.check_tenant(command.caller.tenant),
-        user=token.user or token.label or token.id,
-        token=token.id,
-        process=process if process is not None and _is_of_this_machine(process) else None,
-        process_ancestors=believed,
-        person=False,
-        terminal=False,
-    )
+    caller = msgspec.structs.replace(command.caller, user=token.user or token.label or token.id)
     return msgspec.structs.replace(command, caller=caller)
