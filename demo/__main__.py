@@ -15,6 +15,7 @@ from demo.author import Broken
 from demo.conductor import Conductor, Outcome
 from demo.ending import print_landing, print_lineage, print_losses, print_proof
 from demo.git_act import GitAct, git
+from demo.hub import serving
 from demo.screen import screen_for_stdout
 from demo.stage import Part, Piece, Stage
 
@@ -66,6 +67,19 @@ def show(folder: Path) -> int:
         f"must have exactly one accepted result. Then three agents bring their work into main with\n"
         f"real git: the shell of one writes over another's file, and one merges when it is too late.\n"
     )
+    with serving(folder) as address:
+        print(f"They share one hub at {address} (coord serve).\n")
+        outcome, act = play(folder, url, stage)
+    if outcome.trouble:
+        return fail(outcome, folder / "workers.err")
+    print_lineage(url, stage.pieces, outcome)
+    print_losses(outcome)
+    print_landing(act.landing)
+    return print_proof(url, folder, outcome, stage, act.landing)
+
+
+def play(folder: Path, url: str, stage: Stage) -> tuple[Outcome, GitAct]:
+    """Let the agents work, then bring their work into main."""
     with screen_for_stdout() as screen:
         conductor = Conductor(folder, url, stage, screen)
         outcome = conductor.run()
@@ -76,12 +90,7 @@ def show(folder: Path) -> int:
                 act.run()
             except Broken as broken:
                 outcome.trouble.append(str(broken))
-    if outcome.trouble:
-        return fail(outcome, folder / "workers.err")
-    print_lineage(url, stage.pieces, outcome)
-    print_losses(outcome)
-    print_landing(act.landing)
-    return print_proof(url, folder, outcome, stage, act.landing)
+    return outcome, act
 
 
 def prepare(folder: Path) -> Stage:

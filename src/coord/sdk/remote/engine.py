@@ -1,6 +1,6 @@
 """The engine of a hub: the calls of `Engine`, answered by another process."""
 
-import secrets
+import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ class RemoteEngine:
     def _call_all(self, commands: Sequence[Command], timeout: float, command_id: str) -> list[Any]:
         if self._closed:
             raise Unavailable("the engine is closed", hint="open it again")
-        ids = ["" if each.reads_only else command_id or secrets.token_hex(12) for each in commands]
+        ids = ["" if each.reads_only else command_id or os.urandom(12).hex() for each in commands]
         deadline = time.monotonic() + timeout
         while True:
             if (direct := self._database.direct(self.tenant)) is not None:

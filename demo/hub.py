@@ -1,0 +1,27 @@
+"""The hub of the demo: `coord serve` in the repository of the demo, for the agents of the demo only."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+STOP_S = 30
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Run a hub until the block ends; yield its address. Agents find it by XDG_RUNTIME_DIR."""
+    with tempfile.TemporaryDirectory(prefix="cd-") as private:
+        os.environ["XDG_RUNTIME_DIR"] = private
+        command = [sys.executable, "-m", "coord", "serve", "--listen", "127.0.0.1:0"]
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as hub:
+            assert hub.stdout is not None
+            try:
+                yield json.loads(hub.stdout.readline())["listen"]
+            finally:
+                hub.terminate()
+                hub.wait(STOP_S)
