@@ -134,7 +134,10 @@ class RemoteDatabase(Database[Any]):
         return RemoteEngine(self, tenant)
 
     def _open_log(self, tenant: str) -> RemoteLog:
-        return RemoteLog(self, tenant, self.welcome.head)
+        welcome = self.welcome
+        if tenant != welcome.tenant:  # the log of another tenant has another head
+            welcome = say_hello(self._channel, self._root, tenant, TIMEOUT_S)
+        return RemoteLog(self, tenant, welcome.head)
 
     def saw(self, tenant: str, head: wire.LogHead) -> None:
         """Let the log of a tenant know the newest head."""

@@ -43,7 +43,7 @@ def open_through_hub(
 
 
 def open_http(
-    url: str, environ: Mapping[str, str], *, timeout: float, repository_id: str = "", tenant: str = "local"
+    url: str, environ: Mapping[str, str], *, timeout: float, repository_id: str = ""
 ) -> Database[Any]:
     """Open the store of the hub at a url; one that cannot be reached is tried again for `timeout` seconds."""
     from coord.sdk.remote.http_channel import HttpChannel  # slow to import
@@ -53,7 +53,7 @@ def open_http(
     deadline = time.monotonic() + timeout
     while True:
         try:
-            welcome = say_hello(channel, "", tenant, max(HELLO_S, timeout))
+            welcome = say_hello(channel, "", "", max(HELLO_S, timeout))
             return RemoteDatabase(url, "", channel, welcome, None)
         except (Unreachable, Broken):
             if time.monotonic() + RETRY_S >= deadline:

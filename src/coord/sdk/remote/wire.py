@@ -36,7 +36,7 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     """The log that a request is about: that of a tenant in the store of a repository.
 
     `root` is the worktree of a client on the same machine; empty means the store of its user. Over TCP the
-    token and the header `Coord-Repository` name the store.
+    token and the header `Coord-Repository` name the store, and an empty tenant is that of the token.
     """
 
     root: str = ""
@@ -52,10 +52,11 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 class Welcome(msgspec.Struct, frozen=True):
-    """The hub's answer: which store it has opened."""
+    """The hub's answer: which store it has opened, and the head of which tenant's log it gives."""
 
     protocol: int
     version: str
+    tenant: str
     store_id: str
     epoch: int
     repository_id: str

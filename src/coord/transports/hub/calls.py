@@ -54,6 +54,7 @@ async def hello(hub: Hub, request: Request) -> Response:
         wire.Welcome(
             wire.PROTOCOL,
             VERSION,
+            tenant,
             store.database.store_id,
             store.database.epoch,
             store.location.repository_id,
