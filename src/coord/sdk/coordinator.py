@@ -132,7 +132,7 @@ class TaskCoordinator:
             agent_id,
             session_id,
             lease_duration_seconds,
-            _metadata(metadata),
+            metadata_of(metadata),
         )
         return self._call(command, command_id)
 
@@ -157,7 +157,7 @@ class TaskCoordinator:
             agent_id,
             session_id,
             lease_duration_seconds,
-            _metadata(metadata),
+            metadata_of(metadata),
             reason=reason,
         )
         return self._call(command, command_id)
@@ -185,7 +185,7 @@ class TaskCoordinator:
     ) -> types.RenewalResult:
         """Renew the lease for its original duration."""
         names = _names(tenant_id, project_id, task_id)
-        session, generation = check_id("session id", session_id), _generation(expected_generation)
+        session, generation = check_id("session id", session_id), generation_number(expected_generation)
         return self._call(RenewLease(*names, session, generation), command_id)
 
     def release_claim(
@@ -200,16 +200,8 @@ class TaskCoordinator:
         command_id: str = "",
     ) -> types.ReleaseResult:
         """Release a claim; the reason is VOLUNTARY, ERROR, PREEMPTED, or a remark (then VOLUNTARY)."""
-        names = _names(tenant_id, project_id, task_id)
-        kind = _RELEASE_REASONS.get(arguments.one_line("reason", reason))
-        command = ReleaseClaim(
-            *names,
-            check_id("session id", session_id),
-            _generation(expected_generation),
-            kind or types.ReleaseReason.VOLUNTARY,
-            "" if kind else reason,
-        )
-        return self._call(command, command_id)
+        key = (tenant_id, project_id, task_id)
+        return self._call(release_command(key, session_id, expected_generation, reason), command_id)
 
     # Results.
 
@@ -226,7 +218,7 @@ class TaskCoordinator:
     ) -> types.SubmissionResult:
         """Submit a result; accepted once, and only from the holder of the current generation."""
         names = _names(tenant_id, project_id, task_id)
-        session, number = check_id("session id", session_id), _generation(generation)
+        session, number = check_id("session id", session_id), generation_number(generation)
         data = to_json("result_data", result_data)
         return results.submit(self.engine(tenant_id), names, session, number, data, command_id)
 
@@ -331,6 +323,20 @@ def claim_command(
     return ClaimTask(*names, agent, session, lease_ms, metadata, force, reason, expects)
 
 
+def release_command(
+    key: tuple[str, str, str], session_id: str, generation: int | types.TaskGeneration, reason: str
+) -> ReleaseClaim:
+    """Return the command that releases a claim, after checking its arguments."""
+    kind = _RELEASE_REASONS.get(arguments.one_line("reason", reason))
+    return ReleaseClaim(
+        *_names(*key),
+        check_id("session id", session_id),
+        generation_number(generation),
+        kind or types.ReleaseReason.VOLUNTARY,
+        "" if kind else reason,
+    )
+
+
 def _names(tenant_id: str, project_id: str, task_id: str) -> tuple[str, str, str]:
     return check_id("tenant id", tenant_id), check_id("project id", project_id), check_id("task id", task_id)
 
@@ -375,7 +381,8 @@ def _lease_ms(seconds: float) -> int:
     return max(1, round(seconds * 1000))
 
 
-def _generation(value: int | types.TaskGeneration) -> int:
+def generation_number(value: int | types.TaskGeneration) -> int:
+    """Return the number of a generation."""
     number = value.generation if isinstance(value, types.TaskGeneration) else value
     if type(number) is not int or not 0 <= number < GENERATION_MAX:
         raise Invalid(
@@ -384,7 +391,8 @@ def _generation(value: int | types.TaskGeneration) -> int:
     return number
 
 
-def _metadata(data: Mapping[str, Any] | None) -> dict[str, Any]:
+def metadata_of(data: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the metadata of a claim: a small JSON object."""
     if data is None:
         return {}
     if len(to_json("metadata", data)) > METADATA_BYTES_MAX:

@@ -52,7 +52,7 @@ MUTANTS = [
     Mutant(
         "damaged data is returned",
         "coord.sdk.client.results:fetch",
-        " or _digest(data) != digest",
+        " or digest_of(data) != digest",
         "",
         ("tests/unit/sdk/client/test_results.py::test_a_damaged_chunk_is_found", "-k", "sqlite"),
     ),

@@ -43,7 +43,7 @@ def submit(
     if len(data) <= RECORD_RESULT_BYTES:
         command = SubmitResult(*names, session, generation, data, product)
     else:
-        digest = _digest(data)
+        digest = digest_of(data)
         command = SubmitResult(*names, session, generation, b"", product, digest, len(data))
     asked = command if isinstance(by, str) else AsSession(by, command)
     for _ in range(TRIES):
@@ -133,7 +133,7 @@ def fetch(engine: Engine, tenant: str, digest: str, size: int) -> bytes:
     for first in range(0, count, AT_ONCE):
         for chunk in engine.call(GetChunks(tenant, digest, first, min(AT_ONCE, count - first))):
             data += chunk
-    if len(data) != size or _digest(data) != digest:
+    if len(data) != size or digest_of(data) != digest:
         raise Corrupt(
             f"the data {digest} is damaged: it does not match its digest",
             hint="restore the store from a copy, or reset the task; nothing was changed",
@@ -141,7 +141,8 @@ def fetch(engine: Engine, tenant: str, digest: str, size: int) -> bytes:
     return bytes(data)
 
 
-def _digest(data: bytes | bytearray) -> str:
+def digest_of(data: bytes | bytearray) -> str:
+    """Return the name of large data: its SHA-256."""
     from hashlib import sha256  # slow to import; few results are large
 
     return sha256(data).hexdigest()

@@ -12,6 +12,7 @@ from typing import Any
 from coord.core.errors import CoordError
 from coord.sdk.remote import wire
 from coord.transports.hub import calls, health
+from coord.transports.hub.api import routes as api
 from coord.transports.hub.authentication import authenticate
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.problems import HttpError, problem, wire_problem
@@ -41,6 +42,7 @@ def routes() -> Router[Handler]:
     router.add("POST", wire.WAIT, calls.wait)
     router.add("POST", wire.TAIL, calls.tail)
     router.add("POST", wire.TRIM, calls.trim)
+    api.add_routes(router)
     return router
 
 

@@ -6,7 +6,7 @@ Over TCP a token decides: it names the store, the tenant, a role, and perhaps a 
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from coord.core.commands import Command, SessionCommand
 from coord.core.errors import Refused
@@ -100,11 +100,19 @@ def check_command(identity: Identity, command: Command) -> Command:
     if type(command).__name__ in HUB_COMMANDS:
         raise forbidden("only the hub itself runs this command")
     identity.require(role_for(type(command)))
+    if getattr(command, "force", False):
+        identity.require(Role.ADMIN)
     try:
         command = within_limits(command, token, identity.tenant, _is_of_this_machine)
     except Refused as error:
         raise forbidden(error.message) from error
-    if not isinstance(command, SessionCommand):
-        return command
-    caller = msgspec.structs.replace(command.caller, user=token.user or token.label or token.id)
-    return msgspec.structs.replace(command, caller=caller)
+    return _in_name_of(command, token)
+
+
+def _in_name_of(command: Command, token: "TokenInfo") -> Command:
+    """Return a command that names the user of the token, wherever it names a user."""
+    user = token.user or token.label or token.id
+    if isinstance(command, SessionCommand):
+        return replace(command, caller=replace(command.caller, user=user))
+    names = [name for name in ("user", "by") if name in command.__struct_fields__]
+    return replace(command, **dict.fromkeys(names, user)) if names else command

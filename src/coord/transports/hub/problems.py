@@ -1,5 +1,7 @@
 """Errors as HTTP: problem details (RFC 9457), from the one table of error classes."""
 
+from typing import Any
+
 from coord.core import errors
 from coord.core.errors import CoordError, Refused
 from coord.transports.exit_codes import failure
@@ -46,9 +48,19 @@ def status_of(error: CoordError) -> int:
 
 def problem(error: BaseException, *, command_id: str = "") -> Response:
     """Return an error as problem details."""
+    body = problem_details(error, command_id)
+    status = body["status"]
+    headers = dict(error.headers) if isinstance(error, HttpError) else {}
+    if status in RETRY_AFTER:
+        headers.setdefault("Retry-After", RETRY_AFTER[status])
+    return Response(status, encode_json(body), PROBLEM, headers)
+
+
+def problem_details(error: BaseException, command_id: str = "") -> dict[str, Any]:
+    """Return the members of a problem."""
     found = failure(error, command_id)
     status = status_of(error) if isinstance(error, CoordError) else 500
-    body = {
+    return {
         "type": f"urn:coord:error:{found.code}",
         "title": found.code,
         "status": status,
@@ -57,10 +69,6 @@ def problem(error: BaseException, *, command_id: str = "") -> Response:
         "hint": found.hint,
         **({"command_id": found.command_id} if found.command_id else {}),
     }
-    headers = dict(error.headers) if isinstance(error, HttpError) else {}
-    if status in RETRY_AFTER:
-        headers.setdefault("Retry-After", RETRY_AFTER[status])
-    return Response(status, encode_json(body), PROBLEM, headers)
 
 
 def wire_problem(error: BaseException) -> Response:

@@ -1,0 +1,282 @@
+"""The table of commands: the route of each public one, and why the others are internal.
+
+The types of requests are generated from the fields of a command, without those that say who asks and those
+that only a process beside the files can know.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from coord.core.commands import Command, SessionCommand
+from coord.core.errors import Invalid
+from coord.core.identity import Caller
+from coord.core.tasks.commands import ReleaseClaim
+from coord.core.tasks.types import ReleaseReason
+from coord.sdk.remote.wire import command_types
+from coord.transports.hub.api import replies
+from coord.transports.hub.api.endpoint import BODIES, Asking, Endpoint, role_of, variables_of
+from coord.transports.hub.api.fields import Line, OptionalId, PublicBody, checked, public_type
+from coord.transports.hub.api.resources import read_resources
+
+
+class Public(NamedTuple):
+    """The route of a command; `hides` are more fields that a request does not have."""
+
+    command: str
+    method: str
+    path: str
+    hides: tuple[str, ...] = ()
+    types: Mapping[str, Any] = {}
+    """Fields that have another type here than elsewhere."""
+
+
+HIDDEN = frozenset(
+    (
+        *("caller", "tenant", "repository", "exact", "readings", "wait_id", "waiter", "leased", "worktree"),
+        *("use", "user", "by", "hash", "registered", "runner", "stubs", "peers", "max_agents", "merge_blob"),
+    )
+)
+"""Fields that no request has: they state who asks, or what a process saw beside the files."""
+RELEASE_REASON = Literal["VOLUNTARY", "ERROR", "PREEMPTED"]
+TASK = "/v1/projects/{project}/tasks/{task}"
+SESSION = "/v1/sessions/{session}"
+PUBLIC = (
+    Public("CheckLocks", "GET", "/v1/locks/check", ("limit",)),
+    Public("GetLocks", "GET", "/v1/locks"),
+    Public("ReleaseLocks", "POST", "/v1/locks/release"),
+    Public("ReleaseLocks", "DELETE", "/v1/locks"),
+    Public("RenewLocks", "POST", "/v1/locks/renew"),
+    Public("StealLock", "POST", "/v1/locks/steal"),
+    Public("PreemptLock", "POST", "/v1/locks/preempt"),
+    Public("Handoff", "POST", "/v1/handoffs", types={"project": OptionalId, "task": OptionalId}),
+    Public("ListLockPeriods", "GET", "/v1/locks/history", ("space",)),
+    Public("ListLockRequests", "GET", "/v1/locks/requests"),
+    Public("ListWaits", "GET", "/v1/waits"),
+    Public("Register", "POST", "/v1/sessions", types={"task": Line | None}),
+    Public("ListSessions", "GET", "/v1/sessions"),
+    Public("GetSession", "GET", SESSION),
+    Public("UpdateSession", "PATCH", SESSION, types={"task": Line | None}),
+    Public("Deregister", "DELETE", SESSION, ("to_parent",)),
+    Public("Heartbeat", "POST", f"{SESSION}/heartbeat"),
+    Public("GetSessionMemory", "GET", f"{SESSION}/memory"),
+    Public("GetStatus", "GET", f"{SESSION}/status"),
+    Public("GetSessionClaims", "GET", f"{SESSION}/claims"),
+    Public("PeekMessages", "GET", f"{SESSION}/inbox"),
+    Public("ReceiveMessages", "POST", f"{SESSION}/inbox"),
+    Public("AckMessages", "POST", f"{SESSION}/inbox/ack"),
+    Public("ListHung", "GET", "/v1/hung"),
+    Public("SendMessage", "POST", "/v1/messages", types={"to": OptionalId}),
+    Public("FindRecipients", "GET", "/v1/recipients"),
+    Public("ListGroups", "GET", "/v1/groups"),
+    Public("ShowGroup", "GET", "/v1/groups/{name}"),
+    Public("JoinGroup", "PUT", "/v1/groups/{name}/members/{session}"),
+    Public("LeaveGroup", "DELETE", "/v1/groups/{name}/members/{session}"),
+    Public("ListDelegations", "GET", "/v1/delegations"),
+    Public("AddDelegation", "POST", "/v1/delegations", types={"task": Line}),
+    Public("EndDelegation", "POST", "/v1/delegations/{id}/end"),
+    Public("GetTasks", "GET", "/v1/projects/{project}/tasks"),
+    Public("FindSimilarTasks", "GET", "/v1/projects/{project}/similar"),
+    Public("GetQueue", "GET", "/v1/projects/{project}/queue"),
+    Public("GetStuck", "GET", "/v1/projects/{project}/stuck"),
+    Public("GetOverview", "GET", "/v1/projects/{project}/overview"),
+    Public("GetAgents", "GET", "/v1/projects/{project}/agents"),
+    Public("EnableAgent", "PUT", "/v1/projects/{project}/agents/{agent}"),
+    Public("SetTrack", "PUT", "/v1/projects/{project}/tracks/{track}"),
+    Public("ClaimNamed", "POST", f"{TASK}/claim"),
+    Public("RenewLease", "POST", f"{TASK}/renew"),
+    Public("ReleaseClaim", "POST", f"{TASK}/release", types={"reason": RELEASE_REASON}),
+    Public("ResetTask", "POST", f"{TASK}/reset"),
+    Public("SkipTask", "POST", f"{TASK}/skip"),
+    Public("RetryTask", "POST", f"{TASK}/retry"),
+    Public("SplitTask", "POST", f"{TASK}/split"),
+    Public("AssignTask", "POST", f"{TASK}/assign"),
+    Public("GetTaskState", "GET", f"{TASK}/state"),
+    Public("GetClaimHistory", "GET", f"{TASK}/history"),
+    Public("ListExpiredClaims", "GET", "/v1/claims/expired"),
+    Public("ListStuck", "GET", "/v1/stuck"),
+    Public("CountTasks", "GET", "/v1/counts"),
+    Public("GetLimits", "GET", "/v1/limits"),
+    Public("GetSettings", "GET", "/v1/settings", types={"project": OptionalId}),
+    Public("Sweep", "POST", "/v1/sweep"),
+    Public("ListTokens", "GET", "/v1/tokens"),
+    Public("RevokeToken", "DELETE", "/v1/tokens/{id}"),
+)
+"""Commands whose request follows from their fields."""
+BY_HAND = {
+    "AcquireLocks": "POST /v1/locks",
+    "AddTasks": "POST /v1/projects/{project}/tasks",
+    "ClaimNext": "POST /v1/projects/{project}/next",
+    "SubmitResult": f"POST {TASK}/submit",
+    "GetResult": f"GET {TASK}/result",
+    "ClaimTask": "POST /v1/tenants/{tenant}/projects/{project}/tasks/{task}/claim",
+    "ClaimTasks": "POST /v1/batch/claims",
+    "SubmitResults": "POST /v1/batch/submissions",
+    "GetTaskStates": "POST /v1/batch/states",
+    "SetLimits": "PATCH /v1/limits",
+    "ChangeSettings": "PATCH /v1/settings",
+    "CreateToken": "POST /v1/tokens",
+    "RotateToken": "POST /v1/tokens/{id}/rotate",
+}
+"""Commands whose route does more than run them, and that route."""
+INTERNAL = {
+    "FindToken": "only the hub looks tokens up",
+    "MarkTokenUsed": "only the hub marks tokens",
+    "ListLocks": "GetLocks lists the same, page by page",
+    "ConfirmWait": "POST /v1/locks waits itself",
+    "PeekWait": "POST /v1/locks waits itself",
+    "WithdrawWait": "POST /v1/locks waits itself",
+    "EndTaskWait": "POST /v1/projects/{project}/next waits itself",
+    "CheckFences": "git hooks check the fences of a commit; CheckLocks with a fence checks one lock",
+    "WatchLocks": "for the process that guards a running command",
+    "BeginToolCall": "for hooks beside the files",
+    "EndToolCall": "for hooks beside the files",
+    "ReleaseHookLocks": "for hooks beside the files",
+    "RecordCommit": "for git hooks beside the files",
+    "RecordMerge": "for git beside the files",
+    "FindSession": "finds a session by its processes; over the network a request names it",
+    "SendElsewhere": "between the stores of one machine",
+    "DeliverMessage": "between the stores of one machine",
+    "AsSession": "wraps commands that have routes",
+    "PutChunk": "a part of a large result; submit takes it whole",
+    "GetChunks": "a part of a large result; the result's route returns it whole",
+    "SetCursor": "for followers of the log",
+    "EndClaimOfLock": "only rules send it",
+    "DeclareDead": "only rules send it",
+    "IsWaiting": "only rules send it",
+    "FindTaskOptions": "only rules send it",
+}
+"""Commands without a route, and why."""
+
+
+@cache
+def command_named(name: str) -> type[Command]:
+    """Return the class of a command."""
+    return next(kind for kind in command_types() if kind.__name__ == name)
+
+
+def endpoints() -> list[Endpoint]:
+    """Return the endpoints of the commands whose request follows from their fields."""
+    return [_endpoint(public) for public in PUBLIC]
+
+
+def _endpoint(public: Public) -> Endpoint:
+    kind = command_named(public.command)
+    name = public.command if public.method != "DELETE" or "Locks" not in public.command else "DeleteLocks"
+    body = request_type(kind, public)
+    required = any(field.required for field in msgspec.structs.fields(body))
+
+    async def handle(asking: Asking) -> Any:
+        return replies.answer(await asking.ask(build(kind, asking)))
+
+    in_body = public.method in BODIES
+    return Endpoint(
+        public.method,
+        public.path,
+        name[0].lower() + name[1:],
+        handle,
+        summary=(kind.__doc__ or "").strip().splitlines()[0],
+        tag=tag_of(public.path),
+        role=role_of(kind),
+        body=body if in_body else None,
+        query=None if in_body else body,
+        body_required=required,
+        replies=replies.replies_of(kind.reply),
+    )
+
+
+def tag_of(path: str) -> str:
+    """Return the noun of a path."""
+    return path.rstrip("/").split("/")[2]
+
+
+def request_type(kind: type[Command], public: Public) -> Any:
+    """Return the type of a command's request."""
+    hidden = HIDDEN | set(public.hides) | set(variables_of(public.path))
+    fields: list[Any] = []
+    for field in msgspec.structs.fields(kind):
+        if field.name in hidden:
+            continue
+        public_kind = public.types.get(field.name) or public_type(field.name, field.type)
+        default = _default(field)
+        fields.append((field.name, public_kind) if default is ... else (field.name, public_kind, default))
+    if issubclass(kind, SessionCommand):
+        taken = {field[0] for field in fields} | hidden
+        own = {"session": OptionalId, "agent": OptionalId}
+        if kind.__name__ == "Register":
+            own |= {"project": OptionalId, "parent": OptionalId}
+        fields += [(name, each, "") for name, each in own.items() if name not in taken]
+    name = f"{kind.__name__}{'Query' if public.method not in BODIES else 'Request'}"
+    return msgspec.defstruct(name, fields, bases=(PublicBody,), frozen=True, kw_only=True)
+
+
+def _default(field: Any) -> Any:
+    if field.default is not msgspec.NODEFAULT:
+        return field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return ...
+
+
+def build(kind: type[Command], asking: Asking) -> Command:
+    """Return the command that a request means."""
+    return build_from(kind, asking, {**msgspec.structs.asdict(asking.values), **asking.path})
+
+
+def build_from(kind: type[Command], asking: Asking, given: Mapping[str, Any]) -> Command:
+    """Return a command from its public fields."""
+    names = kind.__struct_fields__
+    fields = {name: checked(name, given[name]) for name in names if name in given}
+    if "session" in names:
+        fields["session"] = asking.identity.check_session(given.get("session", ""))
+    if issubclass(kind, SessionCommand):
+        fields["caller"] = caller_of(asking, given, kind)
+        if kind.__name__ in ACT_ON_OTHERS:
+            del fields["session"]
+    elif "session" in names and not kind.reads_only:
+        require_session(fields["session"])
+    if "tenant" in names:
+        fields["tenant"] = asking.tenant
+    if "repository" in names:
+        fields["repository"] = asking.repository
+    if "resources" in names:
+        fields["resources"] = read_resources(given["resources"], asking.repository)
+    if "project" in names:
+        fields["project"] = asking.identity.check_project(fields.get("project", ""))
+    if kind is ReleaseClaim:
+        fields["reason"] = ReleaseReason(fields["reason"])
+    return kind(**fields)
+
+
+ACT_ON_OTHERS = frozenset(("AckMessages", "Deregister"))
+"""Commands whose own `session` names another one than the caller's; over the network it is the caller's."""
+
+
+def caller_of(asking: Asking, given: Mapping[str, Any], kind: type[Command]) -> Caller:
+    """Return the caller that a request states, as far as its token allows it."""
+    identity, own = asking.identity, kind.__struct_fields__
+    session = identity.check_session(given.get("session", ""))
+    if not kind.reads_only and kind.__name__ not in BY_TOKEN:
+        require_session(session)
+    return Caller(
+        session,
+        agent="" if "agent" in own else checked("agent", given.get("agent", "")),
+        role=checked("role", given.get("role") or ""),
+        project=identity.check_project(given.get("project") or ""),
+        parent=given.get("parent", ""),
+        repository=asking.repository,
+        tenant=asking.tenant,
+    )
+
+
+BY_TOKEN = frozenset(("CreateToken", "RotateToken", "RevokeToken", "ListTokens"))
+"""Commands that ask for the rights of a token, and for no session."""
+
+
+def require_session(session: str) -> str:
+    """Return the session that a request names; refuse one that acts for nobody."""
+    if not session:
+        raise Invalid("the request names no session", hint='add "session": the id of your session')
+    return session

@@ -1,0 +1,80 @@
+"""The log over HTTP: its events after an offset, and a blocking query for new ones."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from coord.core.tokens.schema import Role
+from coord.sdk.log_reader import logged_events
+from coord.stores.contract import Entry
+from coord.transports.hub.api.endpoint import Asking, Endpoint
+from coord.transports.hub.api.fields import NUMBER_MAX, PublicBody
+
+LIMIT_MAX = 1000
+WAIT_S_MAX = 60
+
+
+class EventsQuery(PublicBody, frozen=True, kw_only=True):
+    """The events after an offset; `wait`: how long the answer may wait for the first one."""
+
+    after: Annotated[int, Meta(ge=0, le=NUMBER_MAX)] = 0
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="how many entries of the log")] = 100
+    wait: Annotated[str, Meta(pattern="^[0-9]{1,3}s?$", description="seconds: 30 or 30s")] = "0"
+
+
+class EventInfo(msgspec.Struct, frozen=True):
+    """An event, the offset of its entry, and its time."""
+
+    offset: int
+    at_ms: int
+    event: str
+    details: dict[str, Any]
+
+
+class EventsReply(msgspec.Struct, frozen=True):
+    """Events in the order of the log; `after` asks for the next ones."""
+
+    events: list[EventInfo]
+    after: int
+
+
+async def read_events(asking: Asking) -> Any:
+    """Return the events after an offset; with `wait`, as soon as there is one."""
+    query: EventsQuery = asking.values
+    log = asking.store.log(asking.tenant)
+    wait_s = min(int(query.wait.removesuffix("s")), WAIT_S_MAX)
+    entries: list[Entry] = await asking.hub.stores.run(log.tail, query.after, query.limit)
+    if not entries and wait_s:
+        await asking.hub.watcher(asking.store, asking.tenant).wait(query.after, wait_s)
+        entries = await asking.hub.stores.run(log.tail, query.after, query.limit)
+    shown = [
+        EventInfo(each.offset, each.at_ms, each.event, each.details)
+        for each in logged_events(entries)
+        if _is_visible(asking, each.details)
+    ]
+    return EventsReply(shown, entries[-1].offset if entries else query.after)
+
+
+def _is_visible(asking: Asking, details: dict[str, Any]) -> bool:
+    """Whether a token may see an event: one of a project sees no other project."""
+    token = asking.identity.token
+    project = details.get("project")
+    return token is None or not isinstance(project, str) or not project or token.covers_project(project)
+
+
+def endpoints() -> list[Endpoint]:
+    """Return the route."""
+    return [
+        Endpoint(
+            "GET",
+            "/v1/events",
+            "readEvents",
+            read_events,
+            summary=str(read_events.__doc__),
+            tag="events",
+            role=Role.VIEW,
+            query=EventsQuery,
+            replies={200: EventsReply},
+        )
+    ]
