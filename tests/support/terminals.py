@@ -21,14 +21,15 @@ class Terminal:
         env: dict[str, str] | None = None,
         cwd: str | None = None,
         columns: int = 0,
+        lines: int = LINES,
         show_stderr: bool = True,
     ) -> None:
-        """`columns`: the width; `show_stderr=False` drops what the program writes to stderr."""
+        """`columns`, `lines`: the size; `show_stderr=False` drops what the program writes to stderr."""
         self.shown = ""
         self.pid, self._screen = pty.fork()
         if self.pid == 0:
             if columns:
-                termios.tcsetwinsize(0, (LINES, columns))
+                termios.tcsetwinsize(0, (lines, columns))
             if not show_stderr:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             if cwd:
@@ -37,6 +38,14 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._screen, text.encode())
+
+    def resize(self, columns: int, lines: int = LINES) -> None:
+        """Change the size, as a person does who drags the window."""
+        termios.tcsetwinsize(self._screen, (lines, columns))
+
+    def forget(self) -> None:
+        """Let the next `wait_for` see only what comes from now on."""
+        self.shown = ""
 
     def wait_for(self, text: str) -> None:
         """Read on until a text has been shown."""
@@ -62,7 +71,7 @@ class Terminal:
         """Read what is left, and return what the program ended with."""
         try:
             while piece := os.read(self._screen, 4096):
-                self.shown += piece.decode()
+                self.shown += piece.decode(errors="replace")
         except OSError:
             pass
         _, status = os.waitpid(self.pid, 0)

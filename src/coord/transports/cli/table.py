@@ -69,18 +69,36 @@ def table(
     rows: Sequence[Row], columns: Sequence[str], room: int, *, colours: bool = False, whole: bool = False
 ) -> str:
     """Return rows as text in lines of at most `room` cells; `whole` cuts nothing and leaves no column out."""
+    lines = table_lines(rows, columns, room, colours=colours, whole=whole)
+    return "".join(f"{line}\n" for _, line in lines)
+
+
+def table_lines(
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    room: int,
+    *,
+    colours: bool = False,
+    whole: bool = False,
+    wraps: bool = True,
+) -> list[tuple[int, str]]:
+    """Return the lines of a table, each with the number of its row; that of the headings is -1.
+
+    Without `wraps` a sentence is cut as other cells are, so that each row that fits has one line.
+    """
+    if not rows:
+        return []
     cells = [[_cell(row, column, whole=whole) for column in columns] for row in rows]
     if whole:
-        return _aligned(
-            rows, columns, cells, [_widest(columns, cells, at) for at in range(len(columns))], colours
-        )
+        widths = [_widest(columns, cells, at) for at in range(len(columns))]
+        return _aligned(rows, columns, cells, widths, colours, wraps)
     kept = _kept(columns, cells, room)
     columns = [columns[at] for at in kept]
     cells = [[line[at] for at in kept] for line in cells]
-    widths = _fit(columns, [_widest(columns, cells, at) for at in range(len(columns))], room)
-    if widths is None:
-        return "".join(_blocks(rows, columns, cells, room, colours))
-    return _aligned(rows, columns, cells, widths, colours)
+    fit = _fit(columns, [_widest(columns, cells, at) for at in range(len(columns))], room)
+    if fit is None:
+        return list(_blocks(rows, columns, cells, room, colours))
+    return _aligned(rows, columns, cells, fit, colours, wraps)
 
 
 def cells_wide(text: str) -> int:
@@ -157,14 +175,19 @@ def _colour(column: str, row: Row) -> str:
 
 
 def _aligned(
-    rows: Sequence[Row], columns: Sequence[str], cells: list[list[str]], widths: list[int], colours: bool
-) -> str:
-    lines = [_joined(map(fitted, map(_heading, columns), widths))]
-    wraps = [column in WRAPPED and len(rows) <= SENTENCES_MAX for column in columns]
-    for row, line in zip(rows, cells, strict=True):
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    cells: list[list[str]],
+    widths: list[int],
+    colours: bool,
+    wraps: bool,
+) -> list[tuple[int, str]]:
+    lines = [(-1, _joined(map(fitted, map(_heading, columns), widths)).rstrip())]
+    wrap = [wraps and column in WRAPPED and len(rows) <= SENTENCES_MAX for column in columns]
+    for number, (row, line) in enumerate(zip(rows, cells, strict=True)):
         parts = [
-            wrapped(cell, room) if wrap else [cell]
-            for cell, room, wrap in zip(line, widths, wraps, strict=True)
+            wrapped(cell, room) if wraps_cell else [cell]
+            for cell, room, wraps_cell in zip(line, widths, wrap, strict=True)
         ]
         for at in range(max(map(len, parts))):
             texts = [
@@ -173,8 +196,8 @@ def _aligned(
             ]
             if colours:
                 texts = [painted(column, row, text) for column, text in zip(columns, texts, strict=True)]
-            lines.append(_joined(texts))
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+            lines.append((number, _joined(texts).rstrip()))
+    return lines
 
 
 def _joined(texts: Iterable[str]) -> str:
@@ -183,10 +206,10 @@ def _joined(texts: Iterable[str]) -> str:
 
 def _blocks(
     rows: Sequence[Row], columns: Sequence[str], cells: list[list[str]], room: int, colours: bool
-) -> Iterator[str]:
+) -> Iterator[tuple[int, str]]:
     """Yield a block per row: the first column, and below it the others that have a value."""
-    for row, line in zip(rows, cells, strict=True):
-        yield "".join(f"{part}\n" for part in wrapped(line[0], room))
+    for number, (row, line) in enumerate(zip(rows, cells, strict=True)):
+        yield from ((number, part) for part in wrapped(line[0], room))
         lines: list[str] = []
         left = 0
         for column, cell in zip(columns[1:], line[1:], strict=True):
@@ -200,7 +223,7 @@ def _blocks(
                 else:
                     lines.append(" " * GAP + text)
                     left = room - GAP - cells_wide(part)
-        yield "".join(f"{each}\n" for each in lines)
+        yield from ((number, each) for each in lines)
 
 
 def _heading(column: str) -> str:

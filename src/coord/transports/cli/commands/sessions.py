@@ -101,8 +101,9 @@ COMMANDS = (
     ),
     CommandSpec(
         "top",
-        "watch sessions, locks, tasks and messages live",
+        "watch agents, locks and tasks live, and act on them",
         handler="coord.transports.cli.handlers.top:top",
+        connects=False,
         reads=True,
         examples=("coord top --once", "coord top --once --sort state"),
         flags=(
@@ -115,6 +116,8 @@ COMMANDS = (
                 default="name",
             ),
         ),
-        details="Keys: q quits, s changes the order, arrows scroll. Without a terminal it prints one frame.",
+        details="Keys: j and k or arrows select a row, enter opens it and says why it waits, / filters, r "
+        "releases, s steals for a reason, m writes to its session, ? lists all keys, q quits. Each action "
+        "shows the coord command that does the same. It needs a terminal; coord dashboard does not.",
     ),
 )

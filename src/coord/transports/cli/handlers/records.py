@@ -26,12 +26,11 @@ from coord.sdk.reports.metrics import metrics as as_text
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
+from coord.transports.cli.event_text import event_text
 from coord.transports.cli.output import Answer, count, fields_of, form, say, timestamp
 
 FOLLOW_S = 60.0
 """The longest single wait for new events."""
-TIMES_FROM_MS = 10**11
-"""A larger number of milliseconds is a time, a smaller one a duration."""
 
 
 class LogArgs(Args, frozen=True):
@@ -82,7 +81,7 @@ def _tail(client: Client, which: EventFilter, most: int) -> Answer:
     found = newest_events(client, which, most)
     rows = [_flat(happening) for happening in found.events]
     fields = {"events": rows, "head": found.head, "begins_at": found.begins_at}
-    table = [{**row, "what": _details(each)} for row, each in zip(rows, found.events, strict=True)]
+    table = [{**row, "what": event_text(each)} for row, each in zip(rows, found.events, strict=True)]
     line = f"{count(len(rows), 'event')}{_trimmed(found.begins_at)}"
     return Answer(fields, line, table, ("offset", "at", "event", "what"))
 
@@ -131,7 +130,7 @@ def print_happenings(logged_events: list[LoggedEvent], *, as_json: bool) -> bool
             line = (
                 json.dumps(_flat(each)).replace("\x7f", "\\u007f")
                 if as_json
-                else visible(f"{timestamp(each.at_ms)}  {each.event}  {_details(each)}")
+                else visible(f"{timestamp(each.at_ms)}  {each.event}  {event_text(each)}")
             )
             sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
@@ -144,20 +143,6 @@ def print_happenings(logged_events: list[LoggedEvent], *, as_json: bool) -> bool
 def _flat(happening: LoggedEvent) -> dict[str, Any]:
     at = {"offset": happening.offset, "at": timestamp(happening.at_ms), "event": happening.event}
     return {**at, **{name: value for name, value in happening.details.items() if name not in at}}
-
-
-def _details(happening: LoggedEvent) -> str:
-    return " ".join(_shown(name, value) for name, value in happening.details.items())
-
-
-def _shown(name: str, value: Any) -> str:
-    """Return a detail for people: `lease=5m`, `expires=in 4m30s`, and others as they are."""
-    if name.endswith("_ms") and isinstance(value, int) and value:
-        from coord.transports.cli.table import ago
-
-        time_or_span = ago(timestamp(value) or "") if value > TIMES_FROM_MS else arguments.span(value / 1000)
-        return f"{name.removesuffix('_ms')}={time_or_span}"
-    return f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"
 
 
 def _duration_stats(found: DurationStats) -> str:

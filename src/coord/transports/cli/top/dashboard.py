@@ -41,14 +41,18 @@ def agent_rows(found: Overview, queue: QueueReply = NO_QUEUE) -> list[dict[str, 
 
 def current_task(session: SessionInfo, claimed: Mapping[tuple[str, str], TaskInfo]) -> str:
     """Return what a session waits for, or else what it works on."""
-    if session.waits:
-        wait = session.waits[0]
-        names = ", ".join(resource.removeprefix("file:") for resource in wait.resources)
-        return f"Waiting for lock on {names}" if names else "Waiting for a task"
+    if not session.waits:
+        return work_of(session, claimed)
+    names = ", ".join(resource.removeprefix("file:") for resource in session.waits[0].resources)
+    return f"Waiting for lock on {names}" if names else "Waiting for a task"
+
+
+def work_of(session: SessionInfo, claimed: Mapping[tuple[str, str], TaskInfo]) -> str:
+    """Return the task that a session has claimed, or else what it reported."""
     task = claimed.get((session.session_id, str(session.current_task.get("ticket", ""))))
-    if task is not None:
-        return f"{task.description} ({task.task_id})" if task.description else task.task_id
-    return task_of(session)
+    if task is None:
+        return task_of(session)
+    return f"{task.description} ({task.task_id})" if task.description else task.task_id
 
 
 def queue_depth(session: SessionInfo) -> int:
