@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import httptools
-import uvicorn
 
 from coord.core.tokens.commands import TokenInfo
 from coord.core.tokens.schema import Role
@@ -22,9 +21,8 @@ from coord.sdk.client.tokens import make_token
 from coord.stores.open import open_store
 from coord.transports.hub.addresses import BACKLOG, Listen, bind_tcp
 from coord.transports.hub.app import App
-from coord.transports.hub.http_protocol import HubProtocol
 from coord.transports.hub.hub import Hub
-from coord.transports.hub.server import GC_THRESHOLD, HubServer, _loop_factory
+from coord.transports.hub.server import GC_THRESHOLD, HubServer, _loop_factory, uvicorn_config
 from coord.transports.hub.stores import OpenStore
 from coord.transports.hub.tokens import KnownToken
 
@@ -66,17 +64,7 @@ async def serve_hub(url, address, sockets, announce):
     parsed = parse_token(token)
     info = TokenInfo("t-bench", role=Role.ADMIN)
     hub.tokens._known[parsed.hash] = KnownToken(info, store, parsed, time.monotonic() + 1e9)
-    config = uvicorn.Config(
-        App(hub),
-        http=HubProtocol,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-    )
-    server = HubServer(config, hub, None)
+    server = HubServer(uvicorn_config(App(hub)), hub, None)
     server.on_started = lambda: announce(token)
     await server.serve(sockets)
 

@@ -12,8 +12,6 @@ from contextlib import closing, contextmanager
 from functools import cache
 from typing import Any
 
-import uvicorn
-
 from coord.core.errors import Unavailable
 from coord.core.tokens.commands import TokenInfo
 from coord.core.tokens.schema import Role
@@ -28,9 +26,8 @@ from coord.sdk.remote.http_channel import HttpChannel
 from coord.stores.database import Database
 from coord.transports.hub.addresses import BACKLOG, Listen, bind_tcp
 from coord.transports.hub.app import App
-from coord.transports.hub.http_protocol import HubProtocol
 from coord.transports.hub.hub import Hub
-from coord.transports.hub.server import HubServer
+from coord.transports.hub.server import HubServer, uvicorn_config
 from coord.transports.hub.stores import OpenStore
 from coord.transports.hub.tokens import KnownToken
 
@@ -61,16 +58,7 @@ class HubThread:
         self.address = f"127.0.0.1:{tcp.getsockname()[1]}"
         self.hub = Hub(os.environ, NOWHERE, hosts=frozenset((self.address,)))
         self.loop = asyncio.get_running_loop()
-        config = uvicorn.Config(
-            App(self.hub),
-            http=HubProtocol,
-            ws="websockets-sansio",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=10,
-        )
-        self.server = HubServer(config, self.hub, None)
+        self.server = HubServer(uvicorn_config(App(self.hub)), self.hub, None)
         self.server.capture_signals = _no_signals  # type: ignore[method-assign]
         self.server.on_started = self._ready.set
         await self.server.serve([unix, tcp])
@@ -78,6 +66,8 @@ class HubThread:
 
     def stop(self) -> None:
         """End the hub and its thread."""
+        if not self._thread.is_alive():
+            return
         self.loop.call_soon_threadsafe(self.server.stop)
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()

@@ -1,15 +1,17 @@
 """The ASGI application: check a request, find its handler, and answer; every error becomes a response.
 
-The order of the checks: size, then `Host` (a foreign name means DNS rebinding), then `Origin` (a foreign web
-page), then the token, then the route. Only `/healthz`, `/readyz` and `/openapi.json` need no token.
+The order of the checks: `Host` (a foreign name means DNS rebinding), then `Origin` (a foreign web page), then
+the route, then the token, then its limits, and only then the body. Only `PUBLIC` paths need no token.
 """
 
+import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
-from coord.core.errors import CoordError
+from coord.core.errors import Busy, CoordError
 from coord.sdk.remote import wire
 from coord.transports.hub import calls, health
 from coord.transports.hub.api import routes as api
@@ -18,12 +20,17 @@ from coord.transports.hub.hub import Hub
 from coord.transports.hub.problems import HttpError, problem, wire_problem
 from coord.transports.hub.request import MSGPACK, Peer, Request, Response
 from coord.transports.hub.routing import Router
+from coord.transports.hub.streams import sse, websocket
 
 logger = logging.getLogger("coord.hub")
 
 Handler = Callable[[Hub, Request], Awaitable[Response]]
 BODY_BYTES_MAX = 16 * 1024 * 1024
+BODIES_BYTES_MAX = 256 * 1024 * 1024
+"""How much of all bodies may be in memory before further ones are refused."""
 PUBLIC = ("/healthz", "/readyz", "/openapi.json")
+UPGRADES = {websocket.PATH: websocket.serve}
+"""The paths of WebSockets."""
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -43,6 +50,8 @@ def routes() -> Router[Handler]:
     router.add("POST", wire.TAIL, calls.tail)
     router.add("POST", wire.TRIM, calls.trim)
     api.add_routes(router)
+    router.add("GET", sse.PATH, sse.stream)
+    router.add("GET", websocket.PATH, websocket.explain)
     return router
 
 
@@ -52,42 +61,92 @@ class App:
     def __init__(self, hub: Hub, router: Router[Handler] | None = None) -> None:
         self.hub = hub
         self.router = router or routes()
+        self._body_bytes = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one connection of ASGI."""
         if scope["type"] == "http":
             await self._serve(scope, receive, send)
         elif scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1008})
+            await self._serve_websocket(scope, receive, send)
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         request = _request(scope)
-        try:
-            request.body = await _read_body(receive, request)
-            response = await self.answer(request)
-        except CoordError as error:
-            response = self._failed(request, error)
-        await _respond(send, response, head=request.method == "HEAD")
+        response = await self.answer(request, receive)
+        await _respond(send, receive, response, head=request.method == "HEAD")
 
-    async def answer(self, request: Request) -> Response:
-        """Return the response to a request; errors included."""
+    async def _serve_websocket(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve a WebSocket after the same checks; a refused one gets the same answer as a request."""
+        request = _request(scope)
+        accepted = False
+
+        async def send_on(message: dict[str, Any]) -> None:
+            nonlocal accepted
+            accepted = True
+            await send(message)
+
+        await receive()
+        try:
+            self._check_origin(request)
+            serve = UPGRADES.get(request.path)
+            if serve is None:
+                raise HttpError(404, "not_found", f"there is no {request.path[:200]!r} here")
+            await self._identify(request)
+            await serve(self.hub, request, receive, send_on)
+        except Exception as error:
+            if accepted:
+                raise
+            response = self._failed(request, error)
+            start = {"status": response.status, "headers": _headers(response)}
+            await send({"type": "websocket.http.response.start", **start})
+            await send({"type": "websocket.http.response.body", "body": response.body})
+
+    async def answer(self, request: Request, receive: Any = None) -> Response:
+        """Return the response to a request; errors included. `receive` gives its body."""
         hub = self.hub
         hub.requests += 1
         hub.last_request_s = time.monotonic()
         try:
             self._check_origin(request)
             handler, request.parameters = self.router.find(request.method, request.path)
-            if request.path not in PUBLIC:
-                request.identity = await authenticate(hub, request)
-            return await handler(hub, request)
-        except CoordError as error:
-            return self._failed(request, error)
-        except Exception as error:
-            logger.exception("the handler of %s failed", request.path)
+            token_id = "" if request.path in PUBLIC else await self._identify(request)
+            if not token_id:
+                return await self._handle(handler, request, receive)
+            with hub.rates.running(token_id):
+                return await self._handle(handler, request, receive)
+        except Exception as error:  # noqa: BLE001 - every error becomes an answer
             return self._failed(request, error)
 
+    async def _handle(self, handler: Handler, request: Request, receive: Any) -> Response:
+        if receive is None:
+            return await handler(self.hub, request)
+        held = 0
+        try:
+            parts: list[bytes] = []
+            async for part in _body_parts(receive, request):
+                held += len(part)
+                self._body_bytes += len(part)
+                if self._body_bytes > BODIES_BYTES_MAX:
+                    raise Busy("the hub reads too many large requests", hint="try again")
+                parts.append(part)
+            request.body = parts[0] if len(parts) == 1 else b"".join(parts)
+            return await handler(self.hub, request)
+        finally:
+            self._body_bytes -= held
+
+    async def _identify(self, request: Request) -> str:
+        """Find out who sends a request, and whether it may send one now; return the id of its token."""
+        request.identity = await authenticate(self.hub, request)
+        token = request.identity.token
+        if token is None:
+            return ""
+        self.hub.rates.check(token.id, self.hub.last_request_s)
+        return str(token.id)
+
     def _failed(self, request: Request, error: BaseException) -> Response:
+        if not isinstance(error, CoordError):
+            logger.error("the handler of %s failed", request.path, exc_info=error)
+            error = CoordError("the hub has a defect", hint="its log says more")
         if request.headers.get("content-type") == MSGPACK:
             return wire_problem(error)
         return problem(error)
@@ -96,8 +155,9 @@ class App:
         """Refuse requests that a foreign web page makes, directly or by a name that it controls."""
         if request.peer.unix:
             return
+        hosts = self.hub.hosts
         host = request.headers.get("host", "")
-        if host.lower() not in self.hub.hosts:
+        if host.lower() not in hosts:
             raise HttpError(
                 421,
                 "misdirected",
@@ -105,7 +165,10 @@ class App:
                 hint="coord serve --host NAME allows a name",
             )
         origin = request.headers.get("origin")
-        if origin is not None and origin.partition("://")[2].lower() not in self.hub.hosts:
+        if origin is None:
+            return
+        scheme, _, name = origin.lower().partition("://")
+        if scheme not in ("http", "https") or name not in hosts:
             raise HttpError(403, "foreign_origin", "a web page of another origin may not ask this hub")
 
 
@@ -115,7 +178,7 @@ def _request(scope: Any) -> Request:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
     return Request(
-        scope["method"],
+        scope.get("method", "GET"),
         scope["raw_path"].decode("latin-1"),
         scope["query_string"].decode("latin-1"),
         headers,
@@ -124,13 +187,12 @@ def _request(scope: Any) -> Request:
     )
 
 
-async def _read_body(receive: Any, request: Request) -> bytes:
-    if request.headers.get("content-encoding", "identity") != "identity":
+async def _body_parts(receive: Any, request: Request) -> AsyncIterator[bytes]:
+    if request.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
         raise HttpError(415, "compressed", "compressed bodies are not read", hint="send it as it is")
     declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and int(declared) > BODY_BYTES_MAX:
+    if declared.isdecimal() and int(declared[:20]) > BODY_BYTES_MAX:
         raise too_large()
-    parts: list[bytes] = []
     size = 0
     while True:
         message = await receive()
@@ -140,9 +202,9 @@ async def _read_body(receive: Any, request: Request) -> bytes:
         size += len(part)
         if size > BODY_BYTES_MAX:
             raise too_large()
-        parts.append(part)
+        yield part
         if not message.get("more_body"):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            return
 
 
 def too_large() -> HttpError:
@@ -156,22 +218,51 @@ def too_large() -> HttpError:
     )
 
 
-async def _respond(send: Any, response: Response, *, head: bool) -> None:
-    headers = [
-        (b"content-type", response.content_type.encode()),
-        *SECURITY_HEADERS,
-        *(
-            (name.lower().encode("latin-1"), value.encode("latin-1"))
-            for name, value in response.headers.items()
-        ),
-    ]
+def _headers(response: Response) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response; what cannot stand in a header is replaced, whoever it comes from."""
+    own = {name.lower().encode("latin-1"): _value(text) for name, text in response.headers.items()}
+    usual = [(name, value) for name, value in SECURITY_HEADERS if name not in own]
+    return [(b"content-type", response.content_type.encode()), *usual, *own.items()]
+
+
+def _value(text: str) -> bytes:
+    return "".join(each if each.isprintable() else "?" for each in text).encode("latin-1", "replace")
+
+
+async def _respond(send: Any, receive: Any, response: Response, *, head: bool) -> None:
+    headers = _headers(response)
+    start = {"type": "http.response.start", "status": response.status, "headers": headers}
     if response.stream is None:
         headers.append((b"content-length", str(len(response.body)).encode()))
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    if response.stream is None:
+        await send(start)
         await send({"type": "http.response.body", "body": b"" if head else response.body})
         return
-    await send({"type": "http.response.body", "body": response.body, "more_body": True})
-    async for part in response.stream:
-        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send(start)
+    if not head:
+        await _stream(send, receive, response)
     await send({"type": "http.response.body", "body": b""})
+
+
+async def _stream(send: Any, receive: Any, response: Response) -> None:
+    """Send parts until there are no more, or `receive` says that the client is gone."""
+
+    async def pump() -> None:
+        assert response.stream is not None
+        async with aclosing(response.stream) as parts:
+            await send({"type": "http.response.body", "body": response.body, "more_body": True})
+            async for part in parts:
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    pumping, leaving = asyncio.ensure_future(pump()), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait({pumping, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (pumping, leaving):
+            task.cancel()
+        await asyncio.wait({pumping, leaving})
+    if not pumping.cancelled() and (error := pumping.exception()) is not None:
+        raise error

@@ -29,6 +29,13 @@ async def authenticate(hub: Hub, request: Request) -> Identity:
     return Identity(known.store, info.role, tenant, repository, info, request.peer.address)
 
 
+async def is_still_valid(hub: Hub, request: Request) -> bool:
+    """Whether the token of an accepted request counts now; for what takes longer than a request."""
+    if request.peer.unix:
+        return True
+    return await hub.tokens.find(hub.stores, _token_text(request), fresh=True) is not None
+
+
 def _token_text(request: Request) -> str:
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":

@@ -3,8 +3,10 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from coord.host.store_location import StoreLocation
+from coord.transports.hub.rates import Rates
 from coord.transports.hub.stores import HubStores, OpenStore
 from coord.transports.hub.tokens import Tokens
 from coord.transports.hub.wakeups import LogWatcher
@@ -19,12 +21,15 @@ class Hub:
         self.hosts = hosts
         self.stores = HubStores(environ, default)
         self.tokens = Tokens()
+        self.rates = Rates()
         self.started_s = time.time()
         self.last_request_s = time.monotonic()
         self.requests = 0
         self.stopping = asyncio.Event()
         """Set when the hub stops: streams and long polls end."""
         self._watchers: dict[tuple[int, str], LogWatcher] = {}
+        self.feeds: Any = None
+        """The streams of logs: `Feeds` of `streams/feed.py`, once somebody subscribes."""
         self.on_stop: list[Callable[[], None]] = []
         self.reloads: list[asyncio.Future[None]] = []
 

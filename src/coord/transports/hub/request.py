@@ -1,6 +1,6 @@
 """A request and its response, apart from the server that reads and writes them."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -32,7 +32,7 @@ class Response(NamedTuple):
     body: bytes = b""
     content_type: str = JSON
     headers: Mapping[str, str] = {}
-    stream: AsyncIterator[bytes] | None = None
+    stream: AsyncGenerator[bytes, None] | None = None
 
 
 class Request(msgspec.Struct):

@@ -21,14 +21,18 @@ from coord.sdk.remote.address import HubState
 from coord.sdk.remote.wire import VERSION
 from coord.transports.hub.addresses import DEFAULT_LISTEN, HubFiles, Listen, bind_tcp, parse_listen
 from coord.transports.hub.app import App
-from coord.transports.hub.http_protocol import HubProtocol
 from coord.transports.hub.hub import Hub
+from coord.transports.hub.protocols.http import HubProtocol, raise_file_limit
+from coord.transports.hub.protocols.stalled import StalledConnections
+from coord.transports.hub.protocols.websocket import MESSAGE_BYTES_MAX, HubWebSocket
 
 logger = logging.getLogger("coord.hub")
 GRACE_S = 10.0
 """How long a stopping hub waits for answers that are under way."""
-TICK_S = 30.0
-"""How often idle stores are closed, and an idle hub ends."""
+TICK_S = 15.0
+"""How often stalled connections are dropped, idle stores are closed, and an idle hub ends."""
+LAST_WORDS_S = 2.0
+"""How long a stopping hub waits until its streams have said that they end."""
 KEEP_ALIVE_S = 75
 GC_THRESHOLD = (50_000, 20, 100)
 
@@ -66,6 +70,7 @@ class HubServer(uvicorn.Server):
         super().__init__(config)
         self._hub = hub
         self._idle_s = idle_s
+        self._stalled = StalledConnections()
         self.on_started: Callable[[], None] = lambda: None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -98,9 +103,15 @@ class HubServer(uvicorn.Server):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hub.stopping.wait(), TICK_S)
             if not self.should_exit:
+                self._stalled.drop(self.server_state.connections)
                 await self._hub.stores.close_idle()
                 if self._idle_s is not None and self._idle_for() > self._idle_s:
                     self.stop()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._hub.feeds is not None:
+            await self._hub.feeds.drain(LAST_WORDS_S)
+        await super().shutdown(sockets)
 
     def _idle_for(self) -> float:
         busy = any(store.users for store in self._hub.stores)
@@ -156,19 +167,9 @@ def _run(
     scheme = "https" if context is not None else "http"
 
     async def main() -> None:
+        HubProtocol.tcp_max = raise_file_limit()
         hub = Hub(environ, location, hosts=_hosts(listen, options.hosts))
-        config = uvicorn.Config(
-            App(hub),
-            http=HubProtocol,
-            ws="websockets-sansio",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=int(GRACE_S),
-        )
+        config = uvicorn_config(App(hub))
         config.load()
         config.ssl = context
         server = HubServer(config, hub, options.idle_s)
@@ -193,6 +194,26 @@ def _run(
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
+
+
+def uvicorn_config(app: App) -> uvicorn.Config:
+    """Return how uvicorn serves the application: with our protocols and our limits."""
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # strangers must not fill the log
+    return uvicorn.Config(
+        app,
+        http=HubProtocol,
+        ws=HubWebSocket,
+        ws_max_size=MESSAGE_BYTES_MAX,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=int(GRACE_S),
+    )
 
 
 def _state(ready: Ready) -> HubState:

@@ -65,14 +65,14 @@ class Tokens:
         while len(self._wrong) > KNOWN_MAX:
             self._wrong.popitem(last=False)
 
-    async def find(self, stores: HubStores, text: str) -> KnownToken | None:
-        """Return a valid token; None for any other text."""
+    async def find(self, stores: HubStores, text: str, *, fresh: bool = False) -> KnownToken | None:
+        """Return a valid token; None for any other text. `fresh`: look it up although it is known."""
         try:
             parsed = parse_token(text)
         except Invalid:
             return None
         known = self._known.get(parsed.hash)
-        if known is not None and time.monotonic() - known.at_s < REUSED_S:
+        if known is not None and not fresh and time.monotonic() - known.at_s < REUSED_S:
             return None if known.info.is_expired(round(time.time() * 1000)) else known
         store = stores.by_store_id(parsed.store_id)
         if store is None:

@@ -30,7 +30,8 @@ class LogWatcher:
         self._waiting.add(future)
         self._begin(after)
         try:
-            await asyncio.wait_for(future, timeout_s)
+            async with asyncio.timeout(timeout_s):  # wait_for would swallow a cancellation in Python 3.11
+                await future
         except TimeoutError:
             return self._log.seen.offset > after
         finally:
