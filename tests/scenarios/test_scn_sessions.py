@@ -10,8 +10,8 @@ import pytest
 
 from coord.core import keys
 from coord.core.errors import NotOwner, NotStealable, Unsupported
-from coord.core.identity import Process
-from coord.core.locks.commands import AcquireLocks, Outcome
+from coord.core.identity import Caller, Process
+from coord.core.locks.commands import AcquireLocks, Outcome, ReleaseLocks
 from coord.core.locks.resources import parse_resource
 from coord.core.sessions.schema import Liveness
 from coord.engine.engine import Engine
@@ -100,7 +100,7 @@ def test_scn_35_two_race_for_one_name(harness: StoreHarness) -> None:
         assert sorted(outcomes.values()) == [Outcome.GRANTED, Outcome.HELD]
         (owner,) = harness.holders().values()
         assert outcomes[owner] is Outcome.GRANTED
-        harness.actor(owner).unlock("name:main-branch")
+        engines[0].call(ReleaseLocks(Caller(owner), REPOSITORY, ("name:main-branch",)))
 
 
 def refuse_theft(harness: StoreHarness, thief: Actor, resource: str, lacking: str) -> None:

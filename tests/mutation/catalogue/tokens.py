@@ -229,4 +229,25 @@ MUTANTS = [
         "True",
         ("tests/unit/transports/hub/test_identity.py",),
     ),
+    Mutant(
+        "a token acts for the session of another",
+        "coord.core.sessions.identify:find_session",
+        "if caller.token:",
+        "if False:",
+        ("tests/unit/core/tokens/test_may_act.py",),
+    ),
+    Mutant(
+        "an admin takes over the sessions for which it acts",
+        "coord.core.tokens.permission:check_may_act",
+        "return False",
+        "return True",
+        ("tests/unit/core/tokens/test_may_act.py",),
+    ),
+    Mutant(
+        "a rotated token loses its sessions",
+        "coord.core.tokens.permission:check_may_act",
+        "if command.token in _successors(tx, command.before):",
+        "if False:",
+        ("tests/unit/core/tokens/test_may_act.py",),
+    ),
 ]

@@ -139,6 +139,21 @@ class DeclareDead(Command, frozen=True):
     evidence: str
 
 
+class TokenMayAct(Command, frozen=True):
+    """Whether the bearer of a token may act for a session that came with another one, or with none.
+
+    Only rules send this command. The reply is true if the session belongs to the token from now on.
+    """
+
+    rule = "coord.core.tokens.permission:check_may_act"
+    reply = bool
+    reads_only = True
+    token: str
+    session: str
+    before: str = ""
+    """The token of the session."""
+
+
 class IsWaiting(Command, frozen=True):
     """Whether a session waits for these resources; only rules send this command."""
 

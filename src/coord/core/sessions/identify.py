@@ -9,9 +9,11 @@ import msgspec
 
 from coord.core import keys
 from coord.core.commands import SessionCommand
+from coord.core.dispatch import dispatch
 from coord.core.errors import Dead, Impostor, Invalid, Refused
 from coord.core.identity import Caller, Process, ProcessState
 from coord.core.limits import count_in
+from coord.core.sessions.commands import TokenMayAct
 from coord.core.sessions.liveness import SUSPECT_MS, thresholds_of
 from coord.core.sessions.schema import ProcessSessions, Session, SessionRegistered
 from coord.core.transaction import Transaction
@@ -58,7 +60,18 @@ def ensure_session(tx: Transaction, caller: Caller, now: int, name: str = "") ->
     if now - session.beat_ms >= SUSPECT_MS:  # since then it may not be counted as active any more
         count_in(tx, caller.tenant, name, refuse=False)
         _count_agent(tx, caller, name, now, refuse=False)
-    return put_session(tx, msgspec.structs.replace(session, beat_ms=now, process=process))
+    token = _token_of(tx, session, caller, now)
+    return put_session(tx, msgspec.structs.replace(session, beat_ms=now, process=process, token=token))
+
+
+def _token_of(tx: Transaction, session: Session | None, caller: Caller, now: int) -> str:
+    """Return the token of a session; over the network a name proves nothing, so another token is refused."""
+    if session is None or session.ended_ms:
+        return caller.token
+    if not caller.token or caller.token == session.token:
+        return session.token
+    check = TokenMayAct(caller.token, session.session_id, session.token)
+    return caller.token if dispatch(tx, check, now) else session.token
 
 
 def _count_agent(tx: Transaction, caller: Caller, name: str, now: int, *, refuse: bool) -> None:
@@ -86,6 +99,8 @@ def find_session(tx: Transaction, caller: Caller, now: int) -> str:
     variables is the agent's. If two processes resume one session, the second becomes `<id>~2`.
     """
     _check_name(caller)
+    if caller.token:
+        _token_of(tx, tx.get(keys.session(caller.session), Session), caller, now)
     process, nearest = registered_ancestor(tx, caller)
     if not caller.session or (caller.terminal and process is not None):
         if process is None:
@@ -233,6 +248,7 @@ def new_session(tx: Transaction, name: str, caller: Caller, now: int) -> Session
         beat_ms=now,
         person=is_person(caller, name),
         terminal=caller.terminal and name == caller.session,
+        token=caller.token,
     )
 
 

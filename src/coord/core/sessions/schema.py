@@ -108,6 +108,8 @@ class Session(Stored, frozen=True, tag=1):
     hung_beat_ms: int = 0
     terminal: bool = False
     current_command: str = ""
+    token: str = ""
+    """The token with which it came over the network; empty if it came from the machine of the store."""
 
 
 class ProcessSessions(Stored, frozen=True, tag=1):

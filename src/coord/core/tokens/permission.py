@@ -10,13 +10,16 @@ Nobody gets more rights from a new token than the caller has.
 """
 
 from coord.core import keys
-from coord.core.errors import NotFound, Refused
+from coord.core.errors import Impostor, NotFound, Refused
 from coord.core.identity import Caller
+from coord.core.sessions.commands import TokenMayAct
 from coord.core.sessions.identify import ancestors, ensure_session, find_session, is_person
 from coord.core.tokens.schema import Role, Token
 from coord.core.transaction import Transaction
 
 ASK = "ask a person to do it"
+ROTATIONS_MAX = 16
+"""How many rotations of a token lie between two requests of a session, at most."""
 
 
 def valid_token(tx: Transaction, token_id: str, now: int) -> Token:
@@ -79,6 +82,35 @@ def check_may_manage(tx: Transaction, caller: Caller, token: Token, now: int) ->
             hint=f"limit it to this session (--session {own}), or {ASK}",
         )
     return own
+
+
+def check_may_act(tx: Transaction, command: TokenMayAct, now: int) -> bool:
+    """Return whether a session belongs to a token: it names the session, or replaced the session's token.
+
+    An admin acts for every session, which does not belong to it then. Nobody else does.
+    """
+    token = tx.get(keys.token(command.token), Token)
+    if token is not None and not is_expired(token, now):
+        if token.session and command.session.partition("~")[0] == token.session.partition("~")[0]:
+            return True
+        if command.token in _successors(tx, command.before):
+            return True
+        if token.role.allows(Role.ADMIN) and not token.session:
+            return False
+    raise Impostor(
+        f"session {command.session} did not come with this token",
+        hint="use its token, choose another session id, or use a token with role admin",
+    )
+
+
+def _successors(tx: Transaction, token_id: str) -> list[str]:
+    """Return the tokens that rotations put in the place of a token."""
+    found: list[str] = []
+    while token_id and len(found) < ROTATIONS_MAX:
+        token = tx.get(keys.token(token_id), Token)
+        token_id = "" if token is None else token.replaced_by
+        found.append(token_id)
+    return [each for each in found if each]
 
 
 def _limits(token: Token) -> str:

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 ADMIN_COMMANDS = frozenset(
     (
-        *("SetLimits", "ChangeSettings", "SetTrack", "EnableAgent", "SetCursor", "DeclareDead"),
-        *("EndClaimOfLock", "DeliverMessage", "ResetTask", "RetryTask", "SkipTask", "PreemptLock"),
+        *("SetLimits", "ChangeSettings", "SetTrack", "EnableAgent", "SetCursor", "DeliverMessage"),
+        *("ResetTask", "RetryTask", "SkipTask", "PreemptLock"),
     )
 )
 """Commands that change the rules for others, or take something from them."""
-HUB_COMMANDS = frozenset(("FindToken", "MarkTokenUsed"))
-"""Commands that only the hub itself may run."""
+HUB_COMMANDS = frozenset(
+    ("FindToken", "MarkTokenUsed", "DeclareDead", "EndClaimOfLock", "IsWaiting", "TokenMayAct")
+)
+"""Commands that only the hub itself may run, or only rules send."""
 
 
 class Identity(NamedTuple):

@@ -42,7 +42,7 @@ NOT_OF_A_PROJECT = {
     *("AckMessages", "AddDelegation", "DeclareDead", "Deregister", "EndDelegation", "FindRecipients"),
     *("FindSession", "GetSession", "GetSessionMemory", "GetStatus", "Heartbeat", "IsWaiting", "JoinGroup"),
     *("LeaveGroup", "ListDelegations", "ListGroups", "ListHung", "ListSessions", "PeekMessages"),
-    *("ReceiveMessages", "Register", "SendMessage", "ShowGroup", "UpdateSession"),
+    *("ReceiveMessages", "Register", "SendMessage", "ShowGroup", "TokenMayAct", "UpdateSession"),
     # locks belong to a repository
     *("AcquireLocks", "BeginToolCall", "CheckFences", "CheckLocks", "ConfirmWait", "EndTaskWait"),
     *("EndToolCall", "GetLocks", "ListLockPeriods", "ListLockRequests", "ListLocks", "ListWaits"),
