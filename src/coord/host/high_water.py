@@ -7,6 +7,7 @@ durable, and without a sync: it may be too low after a power failure, and is nev
 
 import contextlib
 import os
+from _thread import get_native_id  # a hub answers in many threads
 from binascii import crc32  # loaded already, unlike zlib
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -79,7 +80,7 @@ class HighWater:
             f"{store_id} {mark.epoch} {mark.offset} {tenant}" for (store_id, tenant), mark in marks.items()
         ]
         data = "".join(f"{_checksum(line)} {line}\n" for line in lines).encode()
-        draft = f"{self._folder}/.{NAME}-{os.getpid()}"
+        draft = f"{self._folder}/.{NAME}-{get_native_id()}"
         with contextlib.suppress(OSError):
             file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:

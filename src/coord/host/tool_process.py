@@ -12,12 +12,12 @@ standard input on to the hook (a shell, `env`, `timeout`, `uv run`) is never the
 
 import os
 import stat
-import sys
 from select import POLLERR, POLLHUP, poll
 from typing import NamedTuple
 
 from coord.core.identity import Process
 from coord.host.processes import INIT, Relative, lineage, own_ancestors
+from coord.host.runtime.hub_socket import maker_of
 
 SHELLS = frozenset(
     (
@@ -27,8 +27,6 @@ SHELLS = frozenset(
     )
 )
 """Programs that may run between a tool and its hook."""
-PID_BYTES = 4
-"""The size of a pid, which begins the credentials of a socket."""
 
 
 class ToolProcess(NamedTuple):
@@ -40,25 +38,37 @@ class ToolProcess(NamedTuple):
     """Whether the tool has ended: nobody waits for the answer, and nothing may happen in its name."""
 
 
-def find_tool(tool: str, named_pid: str = "", parent: int = 0) -> ToolProcess:
-    """Return the process of the tool that runs this hook.
+class OtherHook(NamedTuple):
+    """The hook of another process, for which a hub looks for the tool."""
+
+    pid: int
+    makers: frozenset[int] = frozenset()
+    """The processes that made the sockets which are its standard streams; only the hook can ask."""
+
+
+def find_tool(tool: str, named_pid: str = "", parent: int = 0, hook: OtherHook | None = None) -> ToolProcess:
+    """Return the process of the tool that runs this hook, or the hook of another process.
 
     `named_pid` is the pid that the tool gives its hooks, `parent` the hook's parent when it started.
     """
-    line = lineage()
+    line = lineage(None if hook is None else hook.pid)
     above = tuple(own_ancestors(line))
-    if (parent and os.getppid() != parent) or _nobody_reads():
+    if not line and hook is not None:
+        return ToolProcess(gone=True)
+    if (parent and (os.getppid() if hook is None else line[0].parent) != parent) or (
+        hook is None and _nobody_reads()
+    ):
         return ToolProcess(None, above, gone=True)
     for child, each in zip(line, line[1:], strict=False):  # noqa: RUF007 - itertools costs an import
         if child.session not in (each.session, child.process.pid):
             return ToolProcess(None, above, gone=True)  # it did not begin a session, so it was adopted
         if each.process.pid == INIT:  # a tool may be the first process of a container
-            return ToolProcess(None, above, gone=not _is_tool(each, tool, named_pid))
+            return ToolProcess(None, above, gone=not _is_tool(each, tool, named_pid, hook))
         if each.manages:
             return ToolProcess(None, above, gone=True)
-        if str(each.process.pid) != named_pid and _passes_on(each):
+        if str(each.process.pid) != named_pid and _passes_on(each, hook):
             continue
-        return ToolProcess(each.process if _is_tool(each, tool, named_pid) else None, above)
+        return ToolProcess(each.process if _is_tool(each, tool, named_pid, hook) else None, above)
     return ToolProcess(None, above)
 
 
@@ -74,12 +84,12 @@ def _nobody_reads() -> bool:
         return False
 
 
-def _passes_on(each: Relative) -> bool:
+def _passes_on(each: Relative, hook: OtherHook | None) -> bool:
     """Whether a process runs between the tool and its hook: a shell, or one with the same input."""
     if each.name in SHELLS:
         return True
     try:
-        own = os.fstat(0)
+        own = _stream(0, hook)
         return (stat.S_ISFIFO(own.st_mode) or stat.S_ISSOCK(own.st_mode)) and os.path.samestat(
             own, os.stat(f"/proc/{each.process.pid}/fd/0")
         )
@@ -87,46 +97,38 @@ def _passes_on(each: Relative) -> bool:
         return False
 
 
-def _is_tool(each: Relative, tool: str, named_pid: str) -> bool:
+def _is_tool(each: Relative, tool: str, named_pid: str, hook: OtherHook | None) -> bool:
     """Whether a process is proven to be the tool that started this hook."""
     pid = each.process.pid
     if str(pid) == named_pid or tool.encode() in each.name:
         return True
-    ends = _own_ends()
+    ends = _ends(hook)
     return pid in ends.makers or (bool(ends.pipes) and _has_other_end(pid, ends.pipes))
 
 
 class _Ends(NamedTuple):
-    """The standard streams of this process: who made its sockets, and its pipes with the other end's mode."""
+    """The standard streams of a hook: who made its sockets, and its pipes with the other end's mode."""
 
     makers: set[int]
     pipes: dict[tuple[int, int], int]
 
 
-def _own_ends() -> _Ends:
-    makers, pipes = set[int](), dict[tuple[int, int], int]()
+def _stream(fd: int, hook: OtherHook | None) -> os.stat_result:
+    return os.fstat(fd) if hook is None else os.stat(f"/proc/{hook.pid}/fd/{fd}")
+
+
+def _ends(hook: OtherHook | None) -> _Ends:
+    makers, pipes = set[int](() if hook is None else hook.makers), dict[tuple[int, int], int]()
     for fd, other in ((0, stat.S_IWUSR), (1, stat.S_IRUSR), (2, stat.S_IRUSR)):
         try:
-            found = os.fstat(fd)
+            found = _stream(fd, hook)
             if stat.S_ISFIFO(found.st_mode):
                 pipes[found.st_dev, found.st_ino] = other
-            elif stat.S_ISSOCK(found.st_mode):
-                makers.add(_maker_of(fd))
+            elif hook is None and stat.S_ISSOCK(found.st_mode):
+                makers.add(maker_of(fd))
         except OSError:
             continue
     return _Ends(makers, pipes)
-
-
-def _maker_of(fd: int) -> int:
-    """Return the pid of the process that made a pair of sockets, one of which is ours."""
-    import _socket  # noqa: PLC0415 - `socket` itself takes longer to import than the rest of a hook
-
-    own = _socket.socket(fileno=os.dup(fd))
-    try:
-        data = own.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 3 * PID_BYTES)
-    finally:
-        own.close()
-    return int.from_bytes(data[:PID_BYTES], sys.byteorder)
 
 
 def _has_other_end(pid: int, pipes: dict[tuple[int, int], int]) -> bool:

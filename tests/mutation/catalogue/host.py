@@ -120,14 +120,14 @@ MUTANTS = [
     Mutant(
         "whoever adopts an orphan is its tool",
         "coord.host.tool_process:find_tool",
-        "each.process if _is_tool(each, tool, named_pid) else None",
+        "each.process if _is_tool(each, tool, named_pid, hook) else None",
         "each.process",
         ("tests/unit/host/test_tool_process.py::test_whoever_adopts_an_orphan_is_not_its_tool",),
     ),
     Mutant(
         "pid 1 is the parent of an orphan",
         "coord.host.tool_process:find_tool",
-        "gone=not _is_tool(each, tool, named_pid)",
+        "gone=not _is_tool(each, tool, named_pid, hook)",
         "gone=False",
         ("tests/unit/host/test_tool_process.py::test_a_killed_tool_below_the_first_process_of_a_container",),
     ),

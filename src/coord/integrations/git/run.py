@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from coord.core.errors import Refused, Unavailable
+from coord.host.runtime.environment import acts_for_another, environment
 
 if TYPE_CHECKING:
     import subprocess
@@ -84,7 +85,7 @@ class Git:
         self, folder: str, *, in_hook: bool = False, environ: Mapping[str, str] | None = None
     ) -> None:
         """`in_hook`: this process is a hook of this repository, so the variables of git are right."""
-        given = dict(os.environ if environ is None else environ)
+        given = dict(environment() if environ is None else environ)
         if not in_hook:
             for name in _HOOK_VARIABLES:
                 given.pop(name, None)
@@ -142,7 +143,7 @@ class Git:
         ends = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate((given, taken, nowhere))]
         try:
             words = ["git", *_SETTINGS, "-C", self.folder, *arguments]
-            process = os.posix_spawnp("git", words, {**self.environ, **environ}, file_actions=ends)
+            process = os.posix_spawnp(self._program(), words, {**self.environ, **environ}, file_actions=ends)
         except OSError as error:
             os.close(giving)
             os.close(taking)
@@ -153,6 +154,14 @@ class Git:
         with open(giving, "wb", 0) as pipe, contextlib.suppress(BrokenPipeError):
             pipe.write(stdin)  # if git has ended already, its exit code says why
         return RunningGit(arguments, process, taking)
+
+    def _program(self) -> str:
+        """Return the git of this environment; `posix_spawnp` looks only into the folders of this process."""
+        if acts_for_another():
+            for folder in self.environ.get("PATH", "").split(os.pathsep):
+                if os.path.isabs(folder) and os.access(f"{folder}/git", os.X_OK):
+                    return f"{folder}/git"
+        return "git"
 
     def must(self, *arguments: str, stdin: bytes = b"", **environ: str) -> GitResult:
         """Run git; raise GitFailed if it fails."""

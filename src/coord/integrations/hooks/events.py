@@ -99,6 +99,15 @@ class ToolOutput(NamedTuple):
     code: int = 0
     said: str = ""
 
+    def printed(self) -> tuple[bytes, bytes]:
+        """Return what goes to standard output and to standard error."""
+        said = f"{self.said}\n".encode("utf-8", "replace") if self.said else b""
+        if self.out is None:
+            return b"", said
+        import msgspec
+
+        return msgspec.json.encode(self.out), said
+
 
 ALLOW = Answer()
 NO_OUTPUT = ToolOutput()

@@ -34,9 +34,13 @@ from coord.sdk.client.open import open_for_use
 
 if TYPE_CHECKING:
     from coord.core.messages.commands import MessageInfo
+    from coord.engine.engine import Engine
     from coord.integrations.shell_commands.line import CommandLine
+    from coord.stores.database import Database
 
 Reply = Callable[[Answer], None]
+Opener = Callable[[StoreLocation, str], "tuple[Database[Any], StoreLocation, Engine]"]
+"""Returns the open store of a location with the engine of a tenant; both belong to a hub."""
 AnyConnection = TypeVar("AnyConnection", bound=Connection)
 CHECKED_MAX = 256
 """How many resources one question may name."""
@@ -74,6 +78,7 @@ class HookHandler:
         *,
         open_by: float = 0.0,
         runs: ToolProcess | None = None,
+        opener: Opener | None = None,
     ) -> None:
         """`reply` prints the answer; the handler may still do things after that. The tool `runs` the hook.
 
@@ -85,6 +90,7 @@ class HookHandler:
         self._reply = show
         self._open_by = open_by
         self._runs = runs
+        self._opener = opener
         self.settings = Settings()
         self._open: list[Connection] = []
         self._by_folder: dict[str, Connection] = {}
@@ -462,15 +468,20 @@ class HookHandler:
 
         caller = caller_of(self.event, self._environ, location.repository, location.project, self._runs)
         timeout = max(0.0, self._open_by - time.monotonic())
-        database, location = open_for_use(location, timeout, self._environ, tenant_of(self._environ))
+        tenant, engine = tenant_of(self._environ), None
+        if self._opener is not None:
+            database, location, engine = self._opener(location, tenant)
+        else:
+            database, location = open_for_use(location, timeout, self._environ, tenant)
         connection = kind(
             database,
             location,
             caller,
-            tenant=tenant_of(self._environ),
+            tenant=tenant,
             cwd=self.event.cwd or current_folder(),
             environ=self._environ,
             timeout=timeout,
+            engine=engine,
         )
         self._open.append(connection)
         return connection

@@ -5,10 +5,9 @@ code 2 with a reason on standard error. Tools allow a call if its hook is too sl
 deadline: it answers in time, even if the store does not.
 
 Most calls only read. They are allowed before anything else is imported, even `typing` and `json`, because
-each of these takes as long as the start of Python itself.
+each of these takes as long as the start of Python itself. Other calls go to the hub of this user if one runs
+(`hub_client.py`). This program answers them itself if there is none, or it does not answer in time.
 """
-
-from __future__ import annotations
 
 import os
 import time
@@ -32,6 +31,7 @@ OPEN_SHARE = 3 / 7
 """The part of the deadline in which a store that cannot be reached is tried again."""
 GRACE_S = 1.0
 """Extra time for an answer that is being written at the deadline: half an answer would allow the call."""
+SESSION_END = "SessionEnd"
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 EXIT_REFUSED = 2
 BEFORE = ("PreToolUse", "BeforeTool")
@@ -91,6 +91,7 @@ class Hook:
         self.began = time.monotonic()
         self.deadline_s = 0.0
         self.event: Event | None = None
+        self._data = b""
         self.closed = {True: True, False: False}
         self._answer_lock = allocate_lock()
         self._answered = allocate_lock()
@@ -99,7 +100,7 @@ class Hook:
         self._ended.acquire()
         self._code = 0
 
-    def run(self) -> NoReturn:
+    def run(self) -> "NoReturn":
         """Answer the event on standard input, and end this process."""
         start_new_thread(self._watch, ())
         try:
@@ -120,18 +121,21 @@ class Hook:
             return
         if payload.get("hook_event_name") in BEFORE and payload.get("tool_name") in READ_ONLY_TOOLS:
             return
+        if self._ask_hub(payload):
+            return
         self._parse_event(payload)
         from coord.core.errors import CoordError
         from coord.integrations.hooks.handler import HookHandler
         from coord.integrations.hooks.identity import tool_process
 
         assert self.event is not None, "it was just read"
-        runs = tool_process(self.tool, os.environ, PARENT)
+        environ = {**os.environ, "COORD_HUB": "off"}  # it was asked before, and may be frozen
+        runs = tool_process(self.tool, environ, PARENT)
         if runs.gone:
             self._end_orphan()
             return
         open_by = self.began + self.deadline_s * OPEN_SHARE
-        gate = HookHandler(self.event, payload, os.environ, self._reply, open_by=open_by, runs=runs)
+        gate = HookHandler(self.event, payload, environ, self._reply, open_by=open_by, runs=runs)
         try:
             gate.handle()
         except CoordError as error:
@@ -141,11 +145,38 @@ class Hook:
         except Exception as error:  # noqa: BLE001 - a defect must not allow a write
             self._fail(f"the hook failed: {error!r}", "")
 
-    def _read(self) -> dict[str, Any]:
+    def _ask_hub(self, payload: "dict[str, Any]") -> bool:
+        """Print the answer of this user's hub; return whether it gave one.
+
+        COORD_HUB can only switch the hub off here: a hook never goes to a socket that its environment names.
+        """
+        from coord.host.runtime.hub_socket import socket_of_user
+
+        path = "" if os.environ.get("COORD_HUB") else socket_of_user(os.environ)
+        if not path:
+            return False
+        from coord.integrations.hooks.hub_client import ask_hub
+
+        self.set_deadline()
+        if payload.get("hook_event_name") == SESSION_END:
+            self.deadline_s = min(self.deadline_s, END_DEADLINE_S)
+        answer_by = self.began + self.deadline_s * OPEN_SHARE
+        found = ask_hub(path, (self.tool, self.installed_for, PARENT), self._data, answer_by)
+        if found is None:
+            return False
+        if self._answer_lock.acquire(blocking=False):
+            self._code = found.code
+            printed = write_all(1, found.out) and write_all(2, found.said)
+            self._answered.release()
+            found.confirm(printed)
+        return True
+
+    def _read(self) -> "dict[str, Any]":
         with open(0, "rb", closefd=False) as file:
             data = file.read(PAYLOAD_BYTES_MAX + 1)
         if len(data) > PAYLOAD_BYTES_MAX:
             raise ValueError(f"more than {PAYLOAD_BYTES_MAX} bytes")
+        self._data = data
         text = data.decode().strip()
         payload: Any = None
         try:
@@ -165,7 +196,7 @@ class Hook:
             raise TypeError("not an object")
         return payload
 
-    def _parse_event(self, payload: dict[str, Any]) -> None:
+    def _parse_event(self, payload: "dict[str, Any]") -> None:
         from importlib import import_module
 
         from coord.host.startup import import_msgspec
@@ -225,7 +256,7 @@ class Hook:
         why = f"coord: {self.tool} has ended, so nothing was done in its name."
         self._reply(Answer(deny=why) if self.event.kind is Kind.BEFORE else ALLOW)
 
-    def _only_reads(self, event: Event) -> bool:
+    def _only_reads(self, event: "Event") -> bool:
         """Whether the event is a command line that changes no file, and asks no store."""
         if event.command is None or event.writes:
             return False
@@ -240,31 +271,30 @@ class Hook:
             write_all(2, f"{why}\n".encode("utf-8", "replace"))
             self._answered.release()
 
-    def _reply(self, answer: Answer) -> None:
+    def _reply(self, answer: "Answer") -> None:
         """Print the answer; only the first one is printed."""
         if not self._answer_lock.acquire(blocking=False):
             return
         assert self.event is not None, "an event was parsed"
-        output_of = self._form.output_of(self.event, answer)
-        self._code = output_of.code
-        if output_of.out is not None:
-            import msgspec
-
-            write_all(1, msgspec.json.encode(output_of.out))
-        if output_of.said:
-            write_all(2, f"{output_of.said}\n".encode("utf-8", "replace"))
+        output = self._form.output_of(self.event, answer)
+        self._code = output.code
+        out, said = output.printed()
+        write_all(1, out)
+        write_all(2, said)
         self._answered.release()
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> bool:
+    """Write to a stream; return whether its reader took everything."""
     try:
         while data:
             data = data[os.write(fd, data) :]
     except OSError:  # the tool has closed its end
-        return
+        return False
+    return True
 
 
-def run(words: list[str]) -> NoReturn:
+def run(words: "list[str]") -> "NoReturn":
     """Run the hook of a tool; the words are those of the command line."""
     if len(words) not in (1, 2) or words[0] not in TOOLS:
         write_all(2, f"coord: usage: main.py {'|'.join(TOOLS)} [GIT-DIRECTORY]\n".encode())

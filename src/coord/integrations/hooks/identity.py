@@ -7,7 +7,7 @@ from coord.core.identity import Caller
 from coord.core.ids import check_id
 from coord.host.caller import find_tenant, made_id, max_agents, project_name
 from coord.host.repository import Repository
-from coord.host.tool_process import ToolProcess, find_tool
+from coord.host.tool_process import OtherHook, ToolProcess, find_tool
 from coord.integrations.hooks.events import Event
 
 
@@ -54,6 +54,8 @@ def tenant_of(environ: Mapping[str, str]) -> str:
     return find_tenant(environ)
 
 
-def tool_process(tool: str, environ: Mapping[str, str], parent: int = 0) -> ToolProcess:
+def tool_process(
+    tool: str, environ: Mapping[str, str], parent: int = 0, hook: OtherHook | None = None
+) -> ToolProcess:
     """Return the tool that runs this hook; Claude Code names its pid, also to the tools that run below it."""
-    return find_tool(tool, environ.get("CLAUDE_PID", "") if tool == "claude" else "", parent)
+    return find_tool(tool, environ.get("CLAUDE_PID", "") if tool == "claude" else "", parent, hook)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from coord.core.locks.commands import LockInfo, LockReply, Outcome
 from coord.core.messages.quoting import quote, quote_lines, quote_name, quote_names, visible
+from coord.host.runtime.environment import environment
 
 if TYPE_CHECKING:
     from coord.core.messages.commands import MessageInfo
@@ -193,7 +194,7 @@ def span(seconds: float) -> str:
 
 def coord() -> str:
     """Return how to call the `coord` command from here."""
-    for folder in os.environ.get("PATH", "").split(os.pathsep):
+    for folder in environment().get("PATH", "").split(os.pathsep):
         if folder and os.access(f"{folder}/coord", os.X_OK):
             return "coord"
     return f"{os.path.dirname(sys.executable)}/coord"

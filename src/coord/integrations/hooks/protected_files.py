@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from coord.core.errors import CoordError
 from coord.host.repository import find_repository
+from coord.host.runtime.environment import environment
 from coord.integrations.hooks.events import Event, fields_in
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def _decides_hooks(key: str) -> bool:
 
 def is_configuration(path: str) -> bool:
     """Whether a file, or the target of a link, configures the hooks of a tool or of git, or coord itself."""
-    users = {name.casefold() for file in user_files(os.environ) for name in _spellings(file)}
+    users = {name.casefold() for file in user_files(environment()) for name in _spellings(file)}
     for each in _spellings(path):
         lower = each.casefold()
         parts = lower.split("/")
@@ -191,7 +192,7 @@ def _state_folder() -> str:
     """Return the folder with a person's consents and the store of the user."""
     from coord.host.consent import state_folder
 
-    return os.path.realpath(state_folder(os.environ))
+    return os.path.realpath(state_folder(environment()))
 
 
 def contains_configuration(folder: str, cwd: str) -> bool:
@@ -204,7 +205,7 @@ def contains_configuration(folder: str, cwd: str) -> bool:
     roots = [home, os.path.realpath(cwd), _state_folder()]
     if any(f"{root}/".startswith(f"{real.rstrip('/')}/") for root in roots) and real != os.path.realpath(cwd):
         return True
-    users = [name for file in user_files(os.environ) if os.path.lexists(file) for name in _spellings(file)]
+    users = [name for file in user_files(environment()) if os.path.lexists(file) for name in _spellings(file)]
     if any(name.startswith(f"{real}/") for name in users):
         return True
     try:

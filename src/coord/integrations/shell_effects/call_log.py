@@ -5,6 +5,7 @@ damaged or is full, calls may be missing; then other calls count as running, so 
 """
 
 import os
+from _thread import get_native_id  # a hub answers in many threads
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, TypeVar
@@ -211,7 +212,7 @@ def read_file(path: str, kind: type[T]) -> T | None:
 
 def write_file(path: str, what: object) -> None:
     """Write a private file atomically; a power cut may lose it."""
-    new = f"{path}.{os.getpid()}"
+    new = f"{path}.{get_native_id()}"
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(msgspec.msgpack.encode(what))
     os.replace(new, path)

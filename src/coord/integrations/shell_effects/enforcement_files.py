@@ -16,6 +16,7 @@ import msgspec
 
 from coord.core.errors import CoordError
 from coord.core.messages.commands import SendMessage
+from coord.host.runtime.environment import environment
 from coord.integrations.git.run import Git
 from coord.integrations.shell_effects.call_log import CallFolder, read_file, write_file
 from coord.integrations.shell_effects.saved_content import (
@@ -219,6 +220,6 @@ def _hook_fields(content: bytes | None) -> Mapping[str, Any] | str:
 
 def _git_settings(content: bytes | None) -> list[str]:
     """Return the settings in a git configuration that enforcement rests on; git itself parses it."""
-    git = Git("/", environ={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"})
+    git = Git("/", environ={**environment(), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"})
     listed = git.run("config", "--file", "-", "--list", "-z", stdin=content or b"")
     return ["unreadable"] if listed.code else [each for each in listed.names if each.startswith(GIT_KEYS)]

@@ -7,6 +7,7 @@ a secret. While the stat is the same, so is the content.
 
 import os
 import stat
+from _thread import get_native_id  # a hub answers in many threads
 from collections.abc import Sequence
 
 import msgspec
@@ -83,7 +84,7 @@ def store_files(git: Git, folder: CallFolder, paths: Sequence[str]) -> dict[str,
 def keep_private(folder: CallFolder, content: bytes) -> str:
     """Keep a content outside of git, readable by this user only; return its name."""
     name = blob_name(content, PRIVATE)
-    new = f"{folder.path}/{name}.{os.getpid()}"
+    new = f"{folder.path}/{name}.{get_native_id()}"
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(content)
     os.replace(new, f"{folder.path}/{name}")

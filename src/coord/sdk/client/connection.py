@@ -44,8 +44,12 @@ class Connection:
         environ: Mapping[str, str],
         clock: Callable[[], int] | None = None,
         timeout: float = OPEN_TIMEOUT_S,
+        engine: Engine | None = None,
     ) -> None:
-        """`timeout`: for how many seconds it retries to reach a server, the user's store included."""
+        """`timeout`: for how many seconds it retries to reach a server, the user's store included.
+
+        `engine`: one of the database that others use too, so that both stay open.
+        """
         self.database = database
         self.location = location
         self.caller = caller if tenant == UNLIMITED_TENANT else msgspec.structs.replace(caller, tenant=tenant)
@@ -54,7 +58,8 @@ class Connection:
         self._environ = environ
         self._clock = clock
         self._timeout = timeout
-        self.engine = self._new_engine(database, clock)
+        self._shared = engine is not None
+        self.engine = engine or self._new_engine(database, clock)
         self._host: Connection | None = None
         self.on_wait: Callable[[Any], None] | None = None
         """Called with each reply that a waiting call gets, and with None when a lock's queue is left."""
@@ -87,8 +92,9 @@ class Connection:
         """Wait for running commands and close the store; locks are kept."""
         if self._host is not None:
             self._host.close()
-        self.engine.close()
-        self.database.close()
+        if not self._shared:
+            self.engine.close()
+            self.database.close()
 
     def call(self, command: Command, command_id: str = "") -> Any:
         """Run a command in this store."""

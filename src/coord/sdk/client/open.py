@@ -11,6 +11,7 @@ from coord.core.ids import short_repr
 from coord.host.caller import find_tenant
 from coord.host.high_water import HighWater
 from coord.host.pin import replace_damaged
+from coord.host.runtime.hub_socket import hub_socket
 from coord.host.store_location import (
     StoreLocation,
     check_confirmed,
@@ -28,7 +29,6 @@ from coord.host.store_location import (
     store_exists,
     write_pin,
 )
-from coord.sdk.remote.address import hub_socket
 from coord.stores.contract import OlderFormat
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, install, migrator, open_store

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from coord.core.errors import Invalid, Refused, Unavailable
-from coord.sdk.remote.address import SOCKET, STATE, HubState, runtime_folder
+from coord.host.runtime.hub_socket import SOCKET, runtime_folder
+from coord.sdk.remote.address import STATE, HubState
 
 PORT = 7420
 DEFAULT_LISTEN = f"127.0.0.1:{PORT}"

@@ -16,6 +16,7 @@ from coord.sdk.remote import wire
 from coord.transports.hub import calls, health
 from coord.transports.hub.api import routes as api
 from coord.transports.hub.authentication import authenticate
+from coord.transports.hub.hooks import routes as hook_routes
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.problems import HttpError, problem, wire_problem
 from coord.transports.hub.request import MSGPACK, Peer, Request, Response
@@ -52,6 +53,7 @@ def routes() -> Router[Handler]:
     api.add_routes(router)
     router.add("GET", sse.PATH, sse.stream)
     router.add("GET", websocket.PATH, websocket.explain)
+    hook_routes.add_routes(router)
     return router
 
 

@@ -31,6 +31,8 @@ class Hub:
         self.feeds: Any = None
         """The streams of logs: `Feeds` of `streams/feed.py`, once somebody subscribes."""
         self.on_stop: list[Callable[[], None]] = []
+        self.hook_answers: Any = None
+        """What answers hooks, made for the first one."""
         self.reloads: list[asyncio.Future[None]] = []
 
     def watcher(self, store: OpenStore, tenant: str) -> LogWatcher:

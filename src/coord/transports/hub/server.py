@@ -114,7 +114,7 @@ class HubServer(uvicorn.Server):
         await super().shutdown(sockets)
 
     def _idle_for(self) -> float:
-        busy = any(store.users for store in self._hub.stores)
+        busy = any(store.users or store.held for store in self._hub.stores)
         return 0.0 if busy else time.monotonic() - self._hub.last_request_s
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +40,8 @@ class OpenStore:
         self._new_engine = new_engine
         self.location = location
         self.users = 0
+        self.held = 0
+        """How many hooks use it, each in a thread."""
         self.used_s = time.monotonic()
         self._engines: dict[str, Engine] = {}
 
@@ -100,9 +103,13 @@ class HubStores:
         self._on_open = on_open
         self._open: dict[str, OpenStore] = {}
         self._opening: dict[str, asyncio.Future[OpenStore]] = {}
+        self._users = threading.Lock()
         self._folders: dict[str, StoreLocation] = {}
         self.threads = ThreadPoolExecutor(OPENERS, thread_name_prefix="coord-hub")
         self.closed = False
+
+    def __contains__(self, folder: str) -> bool:
+        return folder in self._open
 
     def __iter__(self) -> Iterator[OpenStore]:
         return iter(list(self._open.values()))
@@ -175,11 +182,27 @@ class HubStores:
         self._folders[root] = location
         return location
 
+    @contextmanager
+    def held(self, folder: str) -> Iterator[OpenStore | None]:
+        """Keep the store of a pin open, from any thread; None if it is not open."""
+        with self._users:
+            store = self._open.get(folder)
+            if store is not None:
+                store.held += 1
+        try:
+            yield store
+        finally:
+            if store is not None:
+                with self._users:
+                    store.held -= 1
+                store.used_s = time.monotonic()
+
     async def close_idle(self, idle_s: float = IDLE_S) -> None:
         """Close the stores that nobody used for some time; the default stays open."""
         now = time.monotonic()
         for folder, store in list(self._open.items()):
-            if not store.users and now - store.used_s > idle_s and folder != self.default.folder:
+            busy = store.users or store.held
+            if not busy and now - store.used_s > idle_s and folder != self.default.folder:
                 await self._close(folder)
 
     async def close(self) -> None:
@@ -190,7 +213,10 @@ class HubStores:
         self.threads.shutdown(wait=False)
 
     async def _close(self, folder: str) -> None:
-        store = self._open.pop(folder)
+        with self._users:
+            if self._open[folder].held and not self.closed:
+                return
+            store = self._open.pop(folder)
         for root in [root for root, location in self._folders.items() if location.folder == folder]:
             del self._folders[root]
         try:

@@ -9,6 +9,7 @@ calls per worktree.
 
 import os
 import stat
+from _thread import get_native_id  # a hub answers in many threads
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -67,7 +68,7 @@ def _copy(template: str, root: str, name: str) -> bool:
     inside = os.path.realpath(root)
     if not f"{os.path.realpath(folder)}/".startswith(f"{inside}/"):
         return False
-    draft = f"{path}.coord-{os.getpid()}"
+    draft = f"{path}.coord-{get_native_id()}"
     try:
         with open(template, "rb") as file:
             data, mode = file.read(), stat.S_IMODE(os.fstat(file.fileno()).st_mode)

@@ -1,0 +1,43 @@
+"""The routes of hooks."""
+
+from collections.abc import Awaitable, Callable
+
+from coord.integrations.hooks.hub_client import CONTENT_TYPE, HOOK, PRINTED
+from coord.transports.hub.hooks.answers import HookAnswers
+from coord.transports.hub.hooks.exchange import NotHere, read_call
+from coord.transports.hub.hub import Hub
+from coord.transports.hub.request import Request, Response
+from coord.transports.hub.routing import Router
+
+Handler = Callable[[Hub, Request], Awaitable[Response]]
+
+
+def add_routes(router: "Router[Handler]") -> None:
+    """Add the routes of hooks."""
+    router.add("POST", HOOK, hook)
+    router.add("POST", PRINTED, printed)
+
+
+async def hook(hub: Hub, request: Request) -> Response:
+    """Answer a hook of a process on this machine."""
+    if not request.peer.unix or request.headers.get("content-type") != CONTENT_TYPE:
+        raise NotHere("only the hook program of coord asks here, over the socket")
+    if hub.stopping.is_set():
+        raise NotHere("the hub is stopping")
+    body = await _answers(hub).answer(read_call(request.body), request.peer.pid)
+    return Response(200, body, CONTENT_TYPE)
+
+
+async def printed(hub: Hub, request: Request) -> Response:
+    """Note that a hook has printed its answer."""
+    if not request.peer.unix:
+        raise NotHere("only the hook program of coord asks here, over the socket")
+    _answers(hub).confirm(request.body[:64].decode("ascii", "replace"))
+    return Response(204)
+
+
+def _answers(hub: Hub) -> HookAnswers:
+    if hub.hook_answers is None:
+        hub.hook_answers = HookAnswers(hub.stores)
+    found: HookAnswers = hub.hook_answers
+    return found
