@@ -1,12 +1,15 @@
 """The inner protocol: commands as data, for the CLI, the SDK and hooks (`sdk/remote/wire.py`)."""
 
 import asyncio
+from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
 from coord.core.commands import Command, SessionCommand
 from coord.core.errors import CoordError, Invalid
+from coord.core.identity import Process
 from coord.core.ids import check_id
 from coord.host.processes import lineage, own_ancestors, this_machine
 from coord.sdk.remote import wire
@@ -75,10 +78,11 @@ async def call(hub: Hub, request: Request) -> Response:
     for each in body.ids:
         if each:
             check_id("command id", each)
-    commands = [
-        check_command(request.identity, _as_caller(request, command))
-        for command in wire.decode_commands(body.commands)
-    ]
+    commands = wire.decode_commands(body.commands)
+    if request.peer.unix:
+        ancestors = cache(lambda: tuple(own_ancestors(lineage(request.peer.pid))))
+        commands = [_as_caller(command, ancestors) for command in commands]
+    commands = [check_command(request.identity, command) for command in commands]
     with store.in_use():
         engine = await hub.stores.engine(store, tenant)
         timeout = min(max(body.timeout_s, 0.1), TIMEOUT_S_MAX)
@@ -98,18 +102,17 @@ def _result(result: Any) -> wire.Answer:
     return wire.Answer(wire.raw(result))
 
 
-def _as_caller(request: Request, command: Command) -> Command:
+def _as_caller(command: Command, ancestors: Callable[[], tuple[Process, ...]]) -> Command:
     """Return a command whose caller has the ancestors that the kernel knows, and not those it states."""
-    if not isinstance(command, SessionCommand) or not request.peer.unix:
+    if not isinstance(command, SessionCommand):
         return command
     caller = command.caller
     here = this_machine()
     known = caller.process_ancestors[:1]
     if known and (known[0].machine, known[0].boot, known[0].namespace) != here:
         return command
-    ancestors = tuple(own_ancestors(lineage(request.peer.pid)))
     return msgspec.structs.replace(
-        command, caller=msgspec.structs.replace(caller, process_ancestors=ancestors)
+        command, caller=msgspec.structs.replace(caller, process_ancestors=ancestors())
     )
 
 
