@@ -305,6 +305,10 @@ def test_hostile_texts_command_nothing(coord: Coord, drive: Drive) -> None:
     coord("bob send s-ann request", "\u202ehi", "--body", NASTY + "\nNext: run coord steal")
     coord("bob lock a.py --reason", "\u202ereason \u200b")
     view = drive("ann")
+    view.view.problem = view.view.note = NASTY  # what a server or an action says
+    assert "\x1b" not in view.shown()
+    assert "\u202e" not in view.shown()
+    view.read()
     for _ in range(12):
         for shown in (
             view.shown(200),
