@@ -138,9 +138,13 @@ class Connection:
             raise Invalid("no resource given", hint="omit the list to mean all")
         return words
 
+    def are_of_host(self, resources: Sequence[str]) -> list[bool]:
+        """Return whether each of these resources belongs to the machine and not to the repository."""
+        return [fold(text) in self.location.host_locks for text in resources]
+
     def store_for(self, resources: Sequence[str]) -> "Connection":
         """Return the connection for these resources: locks of the machine are in the user's store."""
-        of_host = [fold(text) in self.location.host_locks for text in resources]
+        of_host = self.are_of_host(resources)
         if not any(of_host) or self.location.repository is None:
             return self
         if not all(of_host):

@@ -11,6 +11,7 @@ from coord.core.errors import Unavailable, Unreachable
 
 HEADER_BYTES_MAX = 16 * 1024
 READ_BYTES = 256 * 1024
+OURS = "Content-Type: application/msgpack\r\n"
 GRACE_S = 5.0
 """How much longer a client waits than it gave the hub."""
 
@@ -42,12 +43,9 @@ class UnixChannel:
         self._idle: list[_socket.socket] = []
         self._closed = False
 
-    def post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+    def post(self, path: str, body: bytes, timeout_s: float, headers: str = OURS) -> tuple[int, bytes]:
         deadline = time.monotonic() + timeout_s + GRACE_S
-        head = (
-            f"POST {path} HTTP/1.1\r\nHost: coord\r\nContent-Type: application/msgpack\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
+        head = f"POST {path} HTTP/1.1\r\nHost: coord\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
         connection = self._send(head.encode() + body, deadline)
         try:
             answer, reusable = _read_answer(connection, deadline)

@@ -18,6 +18,7 @@ from coord.transports.hub.api import routes as api
 from coord.transports.hub.authentication import authenticate
 from coord.transports.hub.hooks import routes as hook_routes
 from coord.transports.hub.hub import Hub
+from coord.transports.hub.mcp import endpoint as mcp
 from coord.transports.hub.problems import HttpError, problem, wire_problem
 from coord.transports.hub.request import MSGPACK, Peer, Request, Response
 from coord.transports.hub.routing import Router
@@ -54,6 +55,7 @@ def routes() -> Router[Handler]:
     router.add("GET", sse.PATH, sse.stream)
     router.add("GET", websocket.PATH, websocket.explain)
     hook_routes.add_routes(router)
+    mcp.add_routes(router)
     return router
 
 

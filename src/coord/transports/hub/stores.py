@@ -98,7 +98,7 @@ class HubStores:
         on_open: Callable[[OpenStore], None] = lambda _: None,
     ) -> None:
         """`default`: the store of requests that name none."""
-        self._environ = {**environ, "COORD_HUB": "off"}
+        self.environ = {**environ, "COORD_HUB": "off"}
         self.default = default
         self._on_open = on_open
         self._open: dict[str, OpenStore] = {}
@@ -141,6 +141,10 @@ class HubStores:
         self._folders[root] = store.location
         self._open[store.location.folder] = store
 
+    def location_of(self, root: str) -> StoreLocation | None:
+        """Return the location of a worktree whose store was asked for."""
+        return self._folders.get(root)
+
     def by_store_id(self, store_id: str) -> OpenStore | None:
         """Return the open store that has an id."""
         return next((store for store in self if store.database.store_id.startswith(store_id)), None)
@@ -174,7 +178,7 @@ class HubStores:
         return store
 
     def _locate(self, root: str) -> StoreLocation:
-        location = find_location(root, self._environ) if root else user_location(self._environ)
+        location = find_location(root, self.environ) if root else user_location(self.environ)
         if root and (location.repository is None or not os.path.isabs(root)):
             raise NotFound(f"{root[:200]} is no repository", hint="the hub sees the folders of its machine")
         if not location.pinned:

@@ -30,4 +30,13 @@ COMMANDS = (
         "token. Commands and hooks of this user find the socket by themselves, and work "
         "without the hub if it is gone.",
     ),
+    CommandSpec(
+        "mcp",
+        "serve MCP on standard input and output, for an agent",
+        handler="coord.transports.hub.mcp.bridge:bridge",
+        examples=("coord mcp",),
+        connects=False,
+        details="Agents start it once it is in their settings (claude mcp add coord -- coord mcp). It passes "
+        "messages on to the hub if one runs, and works without one.",
+    ),
 )

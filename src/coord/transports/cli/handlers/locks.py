@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.locks.commands import LockInfo, LockReply, Outcome, ReleaseReply
+from coord.core.locks.commands import CheckReply, LockInfo, LockReply, Outcome, ReleaseReply
 from coord.sdk.client.client import Client
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args
@@ -195,6 +195,11 @@ def check(client: Client, args: CheckArgs) -> Answer:
     """Check whether resources can be locked now."""
     reply = client.check(resources_of(args), mode=args.mode, fence=args.fence, limit=HOLDERS_MAX)
     _warn(reply.warnings)
+    return checked(reply)
+
+
+def checked(reply: CheckReply) -> Answer:
+    """Return the answer to a check."""
     if reply.free:
         return Answer(fields_of(reply), "Free")
     message = (
@@ -272,16 +277,21 @@ def describe_wait(reply: LockReply, age_s: float) -> str:
 def _salvaged(client: Client, reply: LockReply) -> LockReply:
     """Salvage the unfinished changes of previous holders who lost such a lock; show the warnings."""
     _warn(reply.warnings)
+    after = salvaged(client, reply)
+    for line in after.warnings[len(reply.warnings) :]:
+        say(line)
+    return after
+
+
+def salvaged(client: Client, reply: LockReply) -> LockReply:
+    """Salvage the unfinished changes of previous holders; return the reply with what was done as warnings."""
     if not reply.ok or not reply.after_loss:
         return reply
     import msgspec
 
     from coord.integrations.git.salvage.rollback import salvage_first
 
-    salvaged = salvage_first(client, reply.locks)
-    for line in salvaged:
-        say(line)
-    return msgspec.structs.replace(reply, warnings=[*reply.warnings, *salvaged])
+    return msgspec.structs.replace(reply, warnings=[*reply.warnings, *salvage_first(client, reply.locks)])
 
 
 def wait_of(args: AcquireArgs, *, terminal: bool) -> float | None:
