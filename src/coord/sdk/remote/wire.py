@@ -170,7 +170,7 @@ def decode_commands(raws: Iterable[msgspec.Raw]) -> list[Command]:
     decoder = command_decoder()
     try:
         return [decoder.decode(each) for each in raws]
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also text that is not UTF-8
         raise Invalid(f"the hub does not know this command: {error}", hint="use the same version") from error
 
 

@@ -7,7 +7,7 @@ the route, then the token, then its limits, and only then the body. Only `PUBLIC
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -124,19 +124,36 @@ class App:
     async def _handle(self, handler: Handler, request: Request, receive: Any) -> Response:
         if receive is None:
             return await handler(self.hub, request)
-        held = 0
+        _check_body(request)
+        message = await receive()
+        if message["type"] == "http.request" and not message.get("more_body"):
+            request.body = message.get("body", b"")
+            return await handler(self.hub, request)
+        held: list[bytes] = []
         try:
-            parts: list[bytes] = []
-            async for part in _body_parts(receive, request):
-                held += len(part)
-                self._body_bytes += len(part)
-                if self._body_bytes > BODIES_BYTES_MAX:
-                    raise Busy("the hub reads too many large requests", hint="try again")
-                parts.append(part)
-            request.body = parts[0] if len(parts) == 1 else b"".join(parts)
+            await self._read_body(message, receive, held)
+            request.body = b"".join(held)
             return await handler(self.hub, request)
         finally:
-            self._body_bytes -= held
+            self._body_bytes -= sum(map(len, held))
+
+    async def _read_body(self, message: Any, receive: Any, held: list[bytes]) -> None:
+        """Collect a body that comes in parts, as long as all bodies together fit into memory."""
+        size = 0
+        while True:
+            if message["type"] == "http.disconnect":
+                raise HttpError(400, "truncated", "the connection ended inside of the request")
+            part = message.get("body", b"")
+            size += len(part)
+            if size > BODY_BYTES_MAX:
+                raise too_large()
+            held.append(part)
+            self._body_bytes += len(part)
+            if self._body_bytes > BODIES_BYTES_MAX:
+                raise Busy("the hub reads too many large requests", hint="try again")
+            if not message.get("more_body"):
+                return
+            message = await receive()
 
     async def _identify(self, request: Request) -> str:
         """Find out who sends a request, and whether it may send one now; return the id of its token."""
@@ -191,24 +208,13 @@ def _request(scope: Any) -> Request:
     )
 
 
-async def _body_parts(receive: Any, request: Request) -> AsyncIterator[bytes]:
+def _check_body(request: Request) -> None:
+    """Refuse a body by what its head says of it."""
     if request.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
         raise HttpError(415, "compressed", "compressed bodies are not read", hint="send it as it is")
     declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and int(declared[:20]) > BODY_BYTES_MAX:
+    if len(declared) > len(str(BODY_BYTES_MAX)) or (declared.isdecimal() and int(declared) > BODY_BYTES_MAX):
         raise too_large()
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise HttpError(400, "truncated", "the connection ended inside of the request")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > BODY_BYTES_MAX:
-            raise too_large()
-        yield part
-        if not message.get("more_body"):
-            return
 
 
 def too_large() -> HttpError:

@@ -30,7 +30,7 @@ TOKEN_CHANGES = frozenset(("RevokeToken", "RotateToken"))
 def _body(request: Request, kind: type[Body]) -> Body:
     try:
         return msgspec.msgpack.decode(request.body, type=kind)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also text that is not UTF-8
         raise Invalid(f"the request cannot be read: {error}", hint="use the same version of coord") from error
 
 

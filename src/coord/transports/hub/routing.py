@@ -58,7 +58,7 @@ class Router(Generic[Handler]):
         if handler is not None:
             return handler, {}
         node, values = self._root, dict[str, str]()
-        for part in path.strip("/").split("/"):
+        for part in path.removeprefix("/").split("/"):
             if part in node.fixed:
                 node = node.fixed[part]
             elif node.variable is not None and part:

@@ -37,6 +37,7 @@ class HubProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.access_log = False  # a line of it would show the query
         self._peer = peer_of(transport)
         self._received = 0
         self._body_bytes = 0
@@ -63,6 +64,8 @@ class HubProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value.strip())
+        if name.lower() == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            raise ValueError("the length of the body is in doubt")
         if len(self.headers) > HEADERS_MAX:
             raise ValueError("too many headers")
 
