@@ -16,6 +16,7 @@ from coord.sdk.remote import wire
 from coord.transports.hub import calls, health
 from coord.transports.hub.api import routes as api
 from coord.transports.hub.authentication import authenticate
+from coord.transports.hub.browser import routes as browser
 from coord.transports.hub.hooks import routes as hook_routes
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.mcp import endpoint as mcp
@@ -30,7 +31,9 @@ Handler = Callable[[Hub, Request], Awaitable[Response]]
 BODY_BYTES_MAX = 16 * 1024 * 1024
 BODIES_BYTES_MAX = 256 * 1024 * 1024
 """How much of all bodies may be in memory before further ones are refused."""
-PUBLIC = ("/healthz", "/readyz", "/openapi.json")
+STRANGER_BYTES_MAX = 4096
+"""How large a body may be if nobody has shown a token."""
+PUBLIC = ("/healthz", "/readyz", "/openapi.json", *browser.PUBLIC)
 UPGRADES = {websocket.PATH: websocket.serve}
 """The paths of WebSockets."""
 SECURITY_HEADERS = (
@@ -52,6 +55,7 @@ def routes() -> Router[Handler]:
     router.add("POST", wire.TAIL, calls.tail)
     router.add("POST", wire.TRIM, calls.trim)
     api.add_routes(router)
+    browser.add_routes(router)
     router.add("GET", sse.PATH, sse.stream)
     router.add("GET", websocket.PATH, websocket.explain)
     hook_routes.add_routes(router)
@@ -75,13 +79,13 @@ class App:
             await self._serve_websocket(scope, receive, send)
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
-        request = _request(scope)
+        request = self._request(scope)
         response = await self.answer(request, receive)
         await _respond(send, receive, response, head=request.method == "HEAD")
 
     async def _serve_websocket(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve a WebSocket after the same checks; a refused one gets the same answer as a request."""
-        request = _request(scope)
+        request = self._request(scope)
         accepted = False
 
         async def send_on(message: dict[str, Any]) -> None:
@@ -105,6 +109,13 @@ class App:
             await send({"type": "websocket.http.response.start", **start})
             await send({"type": "websocket.http.response.body", "body": response.body})
 
+    def _request(self, scope: Any) -> Request:
+        request = _request(scope)
+        if self.hub.behind_proxy and not request.peer.unix:  # the proxy adds the address that it sees
+            last = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+            request.peer = request.peer._replace(address=last[:64] or request.peer.address)
+        return request
+
     async def answer(self, request: Request, receive: Any = None) -> Response:
         """Return the response to a request; errors included. `receive` gives its body."""
         hub = self.hub
@@ -124,20 +135,22 @@ class App:
     async def _handle(self, handler: Handler, request: Request, receive: Any) -> Response:
         if receive is None:
             return await handler(self.hub, request)
-        _check_body(request)
+        most = BODY_BYTES_MAX if request.identity is not None else STRANGER_BYTES_MAX
+        _check_body(request, most)
         message = await receive()
-        if message["type"] == "http.request" and not message.get("more_body"):
-            request.body = message.get("body", b"")
+        whole: bytes = message.get("body", b"")
+        if message["type"] == "http.request" and not message.get("more_body") and len(whole) <= most:
+            request.body = whole
             return await handler(self.hub, request)
         held: list[bytes] = []
         try:
-            await self._read_body(message, receive, held)
+            await self._read_body(message, receive, most, held)
             request.body = b"".join(held)
             return await handler(self.hub, request)
         finally:
             self._body_bytes -= sum(map(len, held))
 
-    async def _read_body(self, message: Any, receive: Any, held: list[bytes]) -> None:
+    async def _read_body(self, message: Any, receive: Any, most: int, held: list[bytes]) -> None:
         """Collect a body that comes in parts, as long as all bodies together fit into memory."""
         size = 0
         while True:
@@ -145,8 +158,8 @@ class App:
                 raise HttpError(400, "truncated", "the connection ended inside of the request")
             part = message.get("body", b"")
             size += len(part)
-            if size > BODY_BYTES_MAX:
-                raise too_large()
+            if size > most:
+                raise too_large(most)
             held.append(part)
             self._body_bytes += len(part)
             if self._body_bytes > BODIES_BYTES_MAX:
@@ -208,21 +221,21 @@ def _request(scope: Any) -> Request:
     )
 
 
-def _check_body(request: Request) -> None:
+def _check_body(request: Request, most: int) -> None:
     """Refuse a body by what its head says of it."""
     if request.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
         raise HttpError(415, "compressed", "compressed bodies are not read", hint="send it as it is")
     declared = request.headers.get("content-length", "0")
-    if len(declared) > len(str(BODY_BYTES_MAX)) or (declared.isdecimal() and int(declared) > BODY_BYTES_MAX):
-        raise too_large()
+    if len(declared) > len(str(BODY_BYTES_MAX)) or (declared.isdecimal() and int(declared) > most):
+        raise too_large(most)
 
 
-def too_large() -> HttpError:
+def too_large(most: int) -> HttpError:
     """Return the refusal of a body that is too large."""
     return HttpError(
         413,
         "too_large",
-        f"the body is larger than {BODY_BYTES_MAX} bytes",
+        f"the body is larger than {most} bytes",
         hint="send it in parts",
         headers={"Connection": "close"},
     )

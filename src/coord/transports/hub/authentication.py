@@ -16,13 +16,13 @@ async def authenticate(hub: Hub, request: Request) -> Identity:
         if request.peer.uid != os.getuid():
             raise HttpError(403, "forbidden", "the socket of this hub is for its own user only")
         return PROCESS
-    text = _token_text(request)
+    text, from_cookie = _token_text(request)
     if not text:
         raise unauthorized("this request needs a token")
-    hub.tokens.check_guesses(request.peer.address)
-    known = await hub.tokens.find(hub.stores, text)
+    if from_cookie:
+        _check_page(request)
+    known = await hub.tokens.identify(hub.stores, text, request.peer.address)
     if known is None:
-        hub.tokens.count_guess(request.peer.address)
         raise unauthorized("this token is not valid here")
     repository = request.headers.get("coord-repository", "") or known.store.location.repository_id
     info, tenant = known.info, known.parsed.tenant
@@ -33,18 +33,41 @@ async def is_still_valid(hub: Hub, request: Request) -> bool:
     """Whether the token of an accepted request counts now; for what takes longer than a request."""
     if request.peer.unix:
         return True
-    return await hub.tokens.find(hub.stores, _token_text(request), fresh=True) is not None
+    return await hub.tokens.find(hub.stores, _token_text(request)[0], fresh=True) is not None
 
 
-def _token_text(request: Request) -> str:
+def _token_text(request: Request) -> tuple[str, bool]:
+    """Return the token of a request, and whether a browser sent it by itself."""
     kind, _, text = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
-        return text.strip()
+        return text.strip(), False
+    wanted = cookie_name(request)
     for part in request.headers.get("cookie", "").split(";"):
         name, _, value = part.strip().partition("=")
-        if name == COOKIE:
-            return value
-    return ""
+        if name == wanted:
+            return value, True
+    return "", False
+
+
+def cookie_name(request: Request) -> str:
+    """Return the name of the cookie with the token; browsers send cookies to every port of a host."""
+    port = request.headers.get("host", "").rpartition(":")[2]
+    return f"{COOKIE}_{port}" if port.isdecimal() and port.isascii() else COOKIE
+
+
+def _check_page(request: Request) -> None:
+    """Refuse a request that a page of another site or port lets the browser make with its cookie."""
+    fetched = request.headers.get("sec-fetch-site")
+    if fetched not in (None, "same-origin", "none"):
+        raise csrf("another page made this request")
+    writes = request.method not in ("GET", "HEAD") or "upgrade" in request.headers
+    if writes and "origin" not in request.headers and fetched != "same-origin":
+        raise csrf("this request does not say which page made it")
+
+
+def csrf(message: str) -> HttpError:
+    """Return the refusal of a request that a page of somebody else may have made."""
+    return HttpError(403, "foreign_origin", message, hint="send Authorization: Bearer TOKEN instead")
 
 
 def unauthorized(message: str) -> HttpError:

@@ -30,6 +30,7 @@ class ServeArgs(Args, frozen=True):
     tls_key: str
     behind_proxy: bool
     host: str
+    rate: int
     idle_s: float | None
     status: bool
     stop: bool
@@ -67,7 +68,14 @@ def _serve(options: Options, args: ServeArgs) -> Answer:
         location,
         os.environ,
         ServeOptions(
-            args.socket, args.listen, args.tls_cert, args.tls_key, args.behind_proxy, names, args.idle_s
+            args.socket,
+            args.listen,
+            args.tls_cert,
+            args.tls_key,
+            args.behind_proxy,
+            names,
+            rate=args.rate,
+            idle_s=args.idle_s,
         ),
         _announce,
     )

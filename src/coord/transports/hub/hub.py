@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coord.host.store_location import StoreLocation
+from coord.transports.hub.browser.links import LoginLinks
 from coord.transports.hub.rates import Rates
 from coord.transports.hub.stores import HubStores, OpenStore
 from coord.transports.hub.tokens import Tokens
@@ -22,6 +23,10 @@ class Hub:
         self.stores = HubStores(environ, default)
         self.tokens = Tokens()
         self.rates = Rates()
+        self.links = LoginLinks()
+        self.is_secure = False
+        """Whether clients come over TLS, also if a proxy adds it."""
+        self.behind_proxy = False
         self.started_s = time.time()
         self.last_request_s = time.monotonic()
         self.requests = 0

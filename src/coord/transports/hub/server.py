@@ -25,6 +25,7 @@ from coord.transports.hub.hub import Hub
 from coord.transports.hub.protocols.http import HubProtocol, raise_file_limit
 from coord.transports.hub.protocols.stalled import StalledConnections
 from coord.transports.hub.protocols.websocket import MESSAGE_BYTES_MAX, HubWebSocket
+from coord.transports.hub.rates import Rates
 
 logger = logging.getLogger("coord.hub")
 GRACE_S = 10.0
@@ -48,6 +49,8 @@ class Options(NamedTuple):
     behind_proxy: bool = False
     hosts: tuple[str, ...] = ()
     """Further names of this hub that clients may use."""
+    rate: float = 0.0
+    """How many requests a second one token may send; 0 for the default."""
     idle_s: float | None = None
     """End after this time without a request; None: never."""
 
@@ -169,6 +172,10 @@ def _run(
     async def main() -> None:
         HubProtocol.tcp_max = raise_file_limit()
         hub = Hub(environ, location, hosts=_hosts(listen, options.hosts))
+        hub.behind_proxy = options.behind_proxy
+        hub.is_secure = context is not None or options.behind_proxy
+        if options.rate:
+            hub.rates = Rates(options.rate)
         config = uvicorn_config(App(hub))
         config.load()
         config.ssl = context

@@ -4,6 +4,8 @@ A token is looked up by its hash in the log of the tenant that it names. What wa
 The hub forgets it at once if it revokes a token itself. After several wrong tokens an address has to wait.
 """
 
+import asyncio
+import math
 import time
 from collections import OrderedDict
 from typing import NamedTuple
@@ -19,6 +21,9 @@ KNOWN_MAX = 10_000
 USED_EVERY_S = 3600.0
 GUESSES, GUESS_S = 20, 60.0
 """How many wrong tokens an address may send in this time."""
+LOOKUPS_MAX = 8
+EMPTY_MAX, EMPTY_S = 100, 3600.0
+"""How many tenants without an entry wrong tokens may open in this time."""
 
 
 class KnownToken(NamedTuple):
@@ -37,10 +42,13 @@ class Tokens:
         self._known: OrderedDict[str, KnownToken] = OrderedDict()
         self._wrong: OrderedDict[str, list[float]] = OrderedDict()
         self._marked: dict[str, float] = {}
+        self._empty: list[float] = []
+        self._looking = asyncio.Semaphore(LOOKUPS_MAX)
 
     def forget(self) -> None:
         """Look every token up again: one was revoked or replaced."""
-        self._known.clear()
+        for key, known in self._known.items():
+            self._known[key] = known._replace(at_s=-math.inf)
 
     def check_guesses(self, address: str) -> None:
         """Refuse an address that has sent many wrong tokens."""
@@ -65,6 +73,24 @@ class Tokens:
         while len(self._wrong) > KNOWN_MAX:
             self._wrong.popitem(last=False)
 
+    async def identify(self, stores: HubStores, text: str, address: str) -> KnownToken | None:
+        """Return a valid token; None, and one guess more for this address, for any other text.
+
+        A token that was valid before is no guess: nobody locks others out by guessing from their address.
+        """
+        try:
+            parsed = parse_token(text)
+        except Invalid:
+            parsed = None
+        if parsed is not None and parsed.hash in self._known:
+            return await self.find(stores, text)
+        async with self._looking:  # so that few guesses are under way when the limit is reached
+            self.check_guesses(address)
+            found = await self.find(stores, text) if parsed is not None else None
+            if found is None:
+                self.count_guess(address)
+            return found
+
     async def find(self, stores: HubStores, text: str, *, fresh: bool = False) -> KnownToken | None:
         """Return a valid token; None for any other text. `fresh`: look it up although it is known."""
         try:
@@ -77,12 +103,17 @@ class Tokens:
         store = stores.by_store_id(parsed.store_id)
         if store is None:
             return None
+        is_open = store.known_engine(parsed.tenant) is not None
+        if not is_open:
+            self._check_empty()
         try:
             engine = await stores.engine(store, parsed.tenant)
             info: TokenInfo | None = await engine.ask(FindToken(parsed.hash))
         except (Invalid, NotFound, Unsupported):
             return None
         if info is None:
+            if not is_open and not store.log(parsed.tenant).seen.offset:
+                self._empty.append(time.monotonic())
             self._known.pop(parsed.hash, None)
             return None
         found = KnownToken(info, store, parsed, time.monotonic())
@@ -91,6 +122,19 @@ class Tokens:
             self._known.popitem(last=False)
         await self._mark_used(stores, found)
         return found
+
+    def _check_empty(self) -> None:
+        """Refuse to open further tenants if lately many that strangers named had never been used."""
+        since = time.monotonic() - EMPTY_S
+        self._empty = [each for each in self._empty if each > since]
+        if len(self._empty) >= EMPTY_MAX:
+            raise HttpError(
+                429,
+                "too_many_guesses",
+                "too many tokens of tenants that do not exist",
+                hint="a process of this machine can use the tenant, which opens it",
+                headers={"Retry-After": "60"},
+            )
 
     async def _mark_used(self, stores: HubStores, found: KnownToken) -> None:
         """Record about once an hour that a token is in use."""

@@ -15,6 +15,7 @@ from coord.core.tokens.schema import Role
 from coord.sdk.remote import wire
 from coord.transports.hub import app
 from coord.transports.hub.protocols import http
+from coord.transports.hub.request import Response
 from tests.support.hub.site import EventStream, Reply, Site, open_site, read_all
 
 CALL = "/v1/call"
@@ -311,7 +312,7 @@ def test_nothing_that_is_echoed_breaks_a_header(site: Site, token: str) -> None:
         answer = Reply(site.raw(site.head("GET", path, token, **headers)))
         assert answer.header("Set-Cookie") == ""
         assert answer.status in (400, 404, 421)
-    made = app._headers(app.Response(200, headers={"X-Note": "a\r\nSet-Cookie: x=1\u2028é"}))
+    made = app._headers(Response(200, headers={"X-Note": "a\r\nSet-Cookie: x=1\u2028é"}))
     assert (b"x-note", b"a??Set-Cookie: x=1?\xe9") in made
 
 

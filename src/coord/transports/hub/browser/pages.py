@@ -1,0 +1,55 @@
+"""The pages that need no token: they hold nothing about any store."""
+
+from coord.transports.hub.request import Response
+
+CSP = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+_HTML = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>{title}</title>{script}</head>
+<body><h1>{title}</h1>{body}</body>
+</html>
+"""
+
+HOME = _HTML.format(
+    title="coord",
+    script="",
+    body=(
+        "<p>This hub runs. Its page comes with a later version.</p>"
+        '<ul><li><a href="/openapi.json">The HTTP API</a></li><li><a href="/healthz">Health</a></li></ul>'
+        "<p>In a terminal: <code>coord top</code>, <code>coord log tail</code>.</p>"
+    ),
+)
+LOGIN = _HTML.format(
+    title="coord: log in",
+    script='<script src="/login.js" defer></script>',
+    body='<p id="note">Run <code>coord open</code> in a terminal for a link that logs you in.</p>',
+)
+LOGIN_SCRIPT = """"use strict";
+// The secret is behind "#", which browsers send to nobody; it leaves the history before it is used.
+const once = location.hash.slice(1);
+history.replaceState(null, "", "/login");
+const say = (text) => { document.getElementById("note").textContent = text; };
+if (once) {
+  fetch("/login", {
+    method: "POST",
+    headers: {"Content-Type": "application/json"},
+    body: JSON.stringify({once}),
+  }).then((answer) => {
+    if (answer.ok) location.replace("/");
+    else say("This link was used already, or is older than two minutes. Run coord open again.");
+  }, () => say("The hub does not answer. Start it with coord serve."));
+}
+"""
+
+
+def html(text: str) -> Response:
+    """Return a page; nothing may be loaded into it but our own scripts."""
+    return Response(200, text.encode(), "text/html; charset=utf-8", {"Content-Security-Policy": CSP})
+
+
+def script(text: str) -> Response:
+    """Return a script."""
+    return Response(200, text.encode(), "text/javascript; charset=utf-8")
