@@ -67,6 +67,12 @@ class Terminal:
         _, status = os.waitpid(self.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
 
+    def close(self) -> int:
+        """Close the window; return what the program ended with."""
+        os.close(self._screen)
+        _, status = os.waitpid(self.pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
     def exit_code(self) -> int:
         """Read what is left, and return what the program ended with."""
         try:

@@ -174,4 +174,18 @@ MUTANTS = [
         "if False:",
         ("tests/unit/transports/cli/top/test_keys.py::test_a_pasted_text_is_one_key_and_no_command",),
     ),
+    Mutant(
+        "a closed window is an error of coord top",
+        "coord.transports.cli.top.screen:_full_screen",
+        "suppress(TerminalGone, termios.error)",
+        "suppress(KeyError)",
+        ("tests/unit/transports/cli/top/test_screen.py::test_a_terminal_that_is_closed_ends_it",),
+    ),
+    Mutant(
+        "coord top draws into a pipe",
+        "coord.transports.cli.handlers.top:_check_terminal",
+        "not is_terminal(sys.stdout) or not is_terminal(sys.stdin)",
+        "False",
+        ("tests/unit/transports/cli/top/test_screen.py::test_without_a_terminal_it_names_the_dashboard",),
+    ),
 ]

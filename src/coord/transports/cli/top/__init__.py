@@ -1,5 +1,8 @@
-"""`coord top`: a live view of sessions, locks, tasks and messages.
+"""`coord top` and `coord dashboard`: what all agents do, live or once.
 
-`snapshot.py` reads the store, `frame.py` makes lines of what was read, and `screen.py` shows them on the
-terminal until the user quits. Only `screen.py` touches the terminal. Start reading at `screen.py`.
+`snapshot.py` reads the store, `sections.py` makes rows of it, `details.py` says everything about one row, and
+`actions.py` makes command lines of keys. `view.py` holds what is selected, typed and open: keys go in, lines
+come out. Only `screen.py` and `keys.py` know a terminal. Start reading at `screen.py`.
+
+Everything is asked through a `Client` and its log, so a hub makes no difference. Do not call the store here.
 """

@@ -47,6 +47,10 @@ ASCII = str.maketrans("·…→—✓├└│─", ".~>-*|`|-")
 """What stands for the characters that coord itself uses, where the terminal cannot show them."""
 
 
+class TerminalGone(Exception):
+    """Nobody can see the screen any more."""
+
+
 class Screen:
     """The terminal: it reads keys and snapshots, and draws what the view says."""
 
@@ -67,7 +71,7 @@ class Screen:
         watcher = Watcher(self._client)
         self._use(read_snapshot(self._client), watcher)
         try:
-            with _full_screen(watcher.wake):
+            with suppress(TerminalGone), _full_screen(watcher.wake):
                 self._loop(watcher)
         finally:
             watcher.end()
@@ -232,8 +236,9 @@ def _full_screen(wake: Callable[[bytes], None]) -> Iterator[None]:
         _write(ENTER)
         yield
     finally:
-        _write(LEAVE)
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        with suppress(TerminalGone, termios.error):
+            _write(LEAVE)
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
         for signum, handler in handlers.items():
             signal.signal(signum, handler)
 
@@ -247,6 +252,13 @@ def _typed() -> bytes:
 
 
 def _write(text: str) -> None:
-    if text:
-        sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
-        sys.stdout.buffer.flush()
+    """Write to the terminal; another program may have made it non-blocking."""
+    left = memoryview(text.encode(sys.stdout.encoding or "utf-8", "replace"))
+    screen = sys.stdout.fileno()
+    while left:
+        try:
+            left = left[os.write(screen, left) :]
+        except BlockingIOError:
+            select.select([], [screen], [])
+        except OSError as error:
+            raise TerminalGone from error

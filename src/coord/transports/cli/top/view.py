@@ -19,29 +19,31 @@ COLUMNS_MIN, LINES_MIN = 20, 5
 """A smaller terminal shows one line that says so."""
 TEXT_MAX = 500
 """The most characters of a text that is typed here."""
+SCROLL_MAX = 10**6
+"""Beyond the end of every text; drawing it corrects that."""
 MARK, NO_MARK = "> ", "  "
 REVERSE, BOLD, PLAIN = "\x1b[7m", "\x1b[1m", "\x1b[0m"
 NOTE_LINES = 2
 """The most lines of a command or of an answer at the bottom."""
 AGREE = "y runs it, any other key does not"
-KEYS = "j/k move · / filter · enter open · r release · s steal · m message · ? help · q quit"
-KEYS_OF_DETAILS = "esc back · j/k scroll · r release · s steal · m message · q quit"
+KEYS = "q quit · ? keys · j/k · enter open · / filter · r release · s steal · m write"
+KEYS_OF_DETAILS = "q quit · esc back · j/k scroll · r release · s steal · m write"
 HELP = (
     "KEYS",
-    "   j k, arrows      next and previous row; page up and down, g and G: first and last",
-    "   tab              next section; : and a name (needs, agents, locks, queue, events) goes there",
-    "   /                show only rows with these words; esc shows all again",
-    "   enter            open a row: everything about it, and why it waits",
-    "   esc              back",
-    "   r                release your lock or task; that of somebody else for a reason",
-    "   s                steal a lock or a task in work, for a reason that coord records",
-    "   m                write to the session of a row, or answer a message",
-    "   a                acknowledge a message",
-    "   t                retry a task that failed",
-    "   o                change the order of agents and locks: name, state, time",
-    "   q                quit",
+    "   j k, arrows  next and previous row; page up, page down; g G first, last",
+    "   tab          next section; : and its name (needs, agents, locks, queue, events)",
+    "   /            show only rows with these words; esc shows all again",
+    "   enter        open a row: everything about it, and why it waits",
+    "   esc          back",
+    "   r            release your lock or task; that of others for a reason",
+    "   s            steal a lock or a task in work, for a reason that is recorded",
+    "   m            write to the session of a row, or answer a message",
+    "   a            acknowledge a message",
+    "   t            retry a task that failed",
+    "   o            order of agents and locks: name, state, time",
+    "   q            quit",
     "",
-    "Before an action runs, the last lines show the coord command that does the same.",
+    "The last lines show the coord command of an action before it runs.",
 )
 
 
@@ -105,15 +107,14 @@ class TopView:
             return self._type(self._prompt, key)
         if key.name == "q":
             return False
-        if self._help:
-            self._help = False
-            return None
         if key.name in _MOVES:
             self._move(key.name)
+        elif self._help:
+            self._help, self._scroll = False, 0
         elif key.name == "escape":
             self._back()
         elif key.name == "?":
-            self._help = True
+            self._help, self._scroll = True, 0
         elif key.name in actions.BY_KEY:
             return self._begin(key.name)
         elif self._opened is None:
@@ -141,8 +142,8 @@ class TopView:
     def _move(self, name: str) -> None:
         steps = {"page up": -self._page, "page down": self._page, "up": -1, "k": -1}
         step = steps.get(name, 1)
-        if self._opened is not None:
-            last = len(self._text)
+        if self._help or self._opened is not None:
+            last = SCROLL_MAX
             self._scroll = max(0, {"g": 0, "home": 0, "G": last, "end": last}.get(name, self._scroll + step))
             return
         items = self._items()
@@ -262,7 +263,7 @@ class TopView:
         self._find(now)
         head = self._line(self.problem or title(self.taken), columns)
         if self._help:
-            body = self._wrapped(HELP, columns)[:room]
+            body = self._scrolled(self._wrapped(HELP, columns), room)
         elif self._opened is not None:
             body = self._scrolled(self._wrapped(self._text, columns), room)
         else:

@@ -21,6 +21,7 @@ class Driver:
         self.client = client
         self.view = TopView(client, "name", [], lambda text: text)
         self.ended = False
+        self.size = (100, 40)
         self.read()
 
     def read(self) -> None:
@@ -41,10 +42,11 @@ class Driver:
                 self.lines()
         return self.shown()
 
-    def lines(self, columns: int = 100, height: int = 40, *, colours: bool = False) -> list[str]:
+    def lines(self, columns: int = 0, height: int = 0, *, colours: bool = False) -> list[str]:
+        columns, height = columns or self.size[0], height or self.size[1]
         return self.view.lines(columns, height, time.monotonic(), colours=colours)
 
-    def shown(self, columns: int = 100, height: int = 40) -> str:
+    def shown(self, columns: int = 0, height: int = 0) -> str:
         return "\n".join(self.lines(columns, height))
 
     @property

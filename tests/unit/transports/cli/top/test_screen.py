@@ -146,6 +146,20 @@ def test_however_it_ends_the_terminal_is_restored(busy: Coord, end: str | int, c
     assert terminal.shown.count(LEAVE) == 1
 
 
+def test_a_terminal_that_is_closed_ends_it(busy: Coord) -> None:
+    """As a window that somebody closes: exit 129 by the signal, and no error of coord."""
+    terminal = live()
+    terminal.wait_for("q quit")
+    assert terminal.close() == 128 + signal.SIGHUP
+
+
+def test_a_terminal_without_a_size_gets_the_usual_one(busy: Coord) -> None:
+    terminal = live(0)
+    terminal.wait_for("q quit")
+    terminal.type("q")
+    assert terminal.exit_code() == 0
+
+
 def test_it_follows_the_size_of_the_window(busy: Coord) -> None:
     """Smaller, too small, and large again: each time the whole screen is drawn."""
     terminal = live()
@@ -183,7 +197,7 @@ def test_no_colour_and_no_unicode(busy: Coord) -> None:
     terminal.type("\rq")
     assert terminal.exit_code() == 0
     assert terminal.shown.isascii()
-    assert "j/k move . / filter . enter open" in terminal.shown
+    assert "q quit . ? keys . j/k . enter open" in terminal.shown
     assert not re.search(r"\x1b\[(?:[17]|3\d)m", terminal.shown)
 
 

@@ -104,6 +104,18 @@ def test_q_quits_but_not_while_somebody_types(busy: Coord, drive: Drive) -> None
     assert view.ended
 
 
+def test_help_scrolls_on_a_low_terminal(busy: Coord, drive: Drive) -> None:
+    """Keys that move scroll it, any other one closes it; long details scroll to their end, too."""
+    view = drive("ann")
+    view.size = (80, 8)
+    assert "q            quit" not in view.press("?")
+    assert "before it runs" in view.press("G")
+    assert "NEEDS YOU" in view.press("x")
+    shown = view.press("enter", "G")
+    assert "coord send s-bob reply" in shown
+    assert "MESSAGE" not in shown
+
+
 def test_a_message_is_opened_answered_and_acknowledged(busy: Coord, drive: Drive) -> None:
     view = drive("ann")
     shown = view.press("enter")
