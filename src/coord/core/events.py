@@ -12,6 +12,18 @@ class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field
     """The base of every event; the entry around it has the offset and the time."""
 
 
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a command came from over the network; every event that it causes says so (AUD-21, API-11)."""
+
+    user: str = ""
+    token: str = ""
+    address: str = ""
+
+    def as_field(self) -> bytes:
+        """Return it as the last field of an event in JSON."""
+        return b',"origin":' + msgspec.json.encode(self)
+
+
 class ClockAccepted(Event, frozen=True, tag="clock.accepted"):
     """Somebody confirmed the clock although the log was ahead of it."""
 

@@ -185,6 +185,11 @@ class Transaction:
         self.events.append(data)
         self.size += len(data)
 
+    def add_origin(self, field: bytes) -> None:
+        """Add a field, encoded, to every event: where the command came from."""
+        self.events = [b"%b%b}" % (event[:-1], field) for event in self.events]
+        self.size += len(field) * len(self.events)
+
     def withdraw(self) -> None:
         """Drop all writes and events; keep the reads."""
         self.writes.clear()

@@ -121,21 +121,29 @@ class Engine:
         return future
 
     def ask(
-        self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = ""
+        self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = "", origin: bytes = b""
     ) -> "asyncio.Future[Any]":
         """Queue a command from a coroutine; await what this returns for its reply."""
-        future = new_loop_future()
-        job = PendingCommand(command, self._runtime.monotonic() + timeout, command_id, loop_future=future)
-        self._enqueue([job], drain=True)
+        (future,) = self.ask_many([command], [command_id], timeout=timeout, origin=origin)
         return future
 
     def ask_many(
-        self, commands: Sequence[Command], ids: Sequence[str] = (), *, timeout: float = TIMEOUT_S
+        self,
+        commands: Sequence[Command],
+        ids: Sequence[str] = (),
+        *,
+        timeout: float = TIMEOUT_S,
+        origin: bytes = b"",
     ) -> "list[asyncio.Future[Any]]":
-        """Queue several commands from a coroutine, all or none; return a future for each."""
+        """Queue several commands from a coroutine, all or none; return a future for each.
+
+        `origin` says where they came from, as a field for their events (`Origin.as_field`).
+        """
         deadline = self._runtime.monotonic() + timeout
         jobs = [
-            PendingCommand(command, deadline, ids[number] if ids else "", loop_future=new_loop_future())
+            PendingCommand(
+                command, deadline, ids[number] if ids else "", loop_future=new_loop_future(), origin=origin
+            )
             for number, command in enumerate(commands)
         ]
         if jobs:
@@ -352,6 +360,8 @@ class Engine:
         tx, limits = Transaction(batch, batch.conflicts), self._limits
         try:
             job.reply, job.error = run_once(tx, job, now), None
+            if job.origin:
+                tx.add_origin(job.origin)
             if tx.size > limits.record_bytes:
                 _check_size(tx, limits)
             if batch.size + tx.size > limits.commit_bytes:

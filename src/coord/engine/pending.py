@@ -28,6 +28,8 @@ class PendingCommand(msgspec.Struct, eq=False):
     begun: bool = False
     reply: Any = None
     error: CoordError | None = None
+    origin: bytes = b""
+    """Where it came from, as an encoded field for its events; empty for a process of this machine."""
 
     def fail(self, error: CoordError) -> None:
         self.error = error

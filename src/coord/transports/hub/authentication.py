@@ -2,6 +2,7 @@
 
 import os
 
+from coord.core.ids import check_id
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.identity import PROCESS, Identity
 from coord.transports.hub.problems import HttpError
@@ -24,7 +25,11 @@ async def authenticate(hub: Hub, request: Request) -> Identity:
     known = await hub.tokens.identify(hub.stores, text, request.peer.address)
     if known is None:
         raise unauthorized("this token is not valid here")
-    repository = request.headers.get("coord-repository", "") or known.store.location.repository_id
+    repository = request.headers.get("coord-repository", "")
+    if repository:
+        check_id("repository id", repository)  # it becomes a part of keys
+    else:
+        repository = known.store.location.repository_id
     info, tenant = known.info, known.parsed.tenant
     return Identity(known.store, info.role, tenant, repository, info, request.peer.address)
 

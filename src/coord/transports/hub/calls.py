@@ -86,7 +86,8 @@ async def call(hub: Hub, request: Request) -> Response:
     with store.in_use():
         engine = await hub.stores.engine(store, tenant)
         timeout = min(max(body.timeout_s, 0.1), TIMEOUT_S_MAX)
-        futures = engine.ask_many(commands, body.ids, timeout=timeout)
+        origin = request.identity.origin
+        futures = engine.ask_many(commands, body.ids, timeout=timeout, origin=origin)
         results = await asyncio.gather(*futures, return_exceptions=True)
     if any(type(command).__name__ in TOKEN_CHANGES for command in commands):
         hub.tokens.forget()

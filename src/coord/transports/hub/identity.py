@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from coord.core.commands import Command, SessionCommand
 from coord.core.errors import Refused
+from coord.core.events import Origin
 from coord.core.identity import Process
 from coord.core.tokens.schema import Role
 from coord.core.tokens.scope import within_limits
@@ -44,6 +45,18 @@ class Identity(NamedTuple):
     """The id of the repository whose locks the request means."""
     token: "TokenInfo | None" = None
     address: str = ""
+
+    @property
+    def user(self) -> str:
+        """The user of the token; "" for a process of this machine."""
+        token = self.token
+        return "" if token is None else token.user or token.label or token.id
+
+    @property
+    def origin(self) -> bytes:
+        """Where a command of the sender came from, as a field for its events; empty on this machine."""
+        token = self.token
+        return b"" if token is None else Origin(self.user, token.id, self.address).as_field()
 
     def check_tenant(self, tenant: str) -> str:
         """Return the tenant of a request, which its token has to name."""
@@ -108,12 +121,11 @@ def check_command(identity: Identity, command: Command) -> Command:
         command = within_limits(command, token, identity.tenant, _is_of_this_machine)
     except Refused as error:
         raise forbidden(error.message) from error
-    return _in_name_of(command, token)
+    return _in_name_of(command, identity.user)
 
 
-def _in_name_of(command: Command, token: "TokenInfo") -> Command:
+def _in_name_of(command: Command, user: str) -> Command:
     """Return a command that names the user of the token, wherever it names a user."""
-    user = token.user or token.label or token.id
     if isinstance(command, SessionCommand):
         return replace(command, caller=replace(command.caller, user=user))
     names = [name for name in ("user", "by") if name in command.__struct_fields__]

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from coord.transports.hub.problems import HttpError
 
 Handler = TypeVar("Handler")
-_VARIABLE = re.compile(r"\{(\w+)\}\Z")
+_VARIABLE = re.compile(r"\{(\w+)(\.\.\.)?\}\Z")
 VALUE_CHARS_MAX = 4096
 
 
@@ -22,11 +22,12 @@ class _Node(Generic[Handler]):
     def __init__(self) -> None:
         self.fixed: dict[str, _Node[Handler]] = {}
         self.variable: tuple[str, _Node[Handler]] | None = None
+        self.rest = False
         self.handlers: dict[str, Handler] = {}
 
 
 class Router(Generic[Handler]):
-    """Routes by method and path; `{name}` in a path matches one segment."""
+    """Routes by method and path; `{name}` matches one segment, `{name...}` at the end all that are left."""
 
     def __init__(self) -> None:
         self._plain: dict[tuple[str, str], Handler] = {}
@@ -50,6 +51,7 @@ class Router(Generic[Handler]):
                 node.variable = (variable[1], _Node())
             assert node.variable[0] == variable[1], f"{path} names a part as another route does not"
             node = node.variable[1]
+            node.rest = node.rest or variable[2] is not None
         node.handlers[method] = handler
 
     def find(self, method: str, path: str) -> tuple[Handler, dict[str, str]]:
@@ -58,9 +60,14 @@ class Router(Generic[Handler]):
         if handler is not None:
             return handler, {}
         node, values = self._root, dict[str, str]()
-        for part in path.removeprefix("/").split("/"):
+        parts = path.removeprefix("/").split("/")
+        for number, part in enumerate(parts):
             if part in node.fixed:
                 node = node.fixed[part]
+            elif node.variable is not None and part and node.variable[1].rest:
+                values[node.variable[0]] = _value("/".join(parts[number:]))
+                node = node.variable[1]
+                break
             elif node.variable is not None and part:
                 values[node.variable[0]] = _value(part)
                 node = node.variable[1]

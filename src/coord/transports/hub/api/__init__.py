@@ -2,5 +2,5 @@
 
 May import: the hub, sdk, core. Must not: decide anything; a route turns a request into commands and a reply
 into a response. Every route is an `Endpoint` of `routes.py`, from which the router, the OpenAPI document and
-the tests on all routes are made. Start reading at endpoint.py, then commands.py.
+the tests on all routes are made. Start reading at endpoint.py, then endpoints/commands.py.
 """

@@ -6,6 +6,7 @@ answer, an error too, names the newest offset that it knows (`Coord-Offset`).
 """
 
 import re
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,8 +16,10 @@ import msgspec
 
 from coord.core.commands import Command
 from coord.core.errors import CoordError, Invalid
+from coord.core.identity import Caller
 from coord.core.ids import check_id, short_repr
 from coord.core.limits import UNLIMITED_TENANT
+from coord.core.sessions.commands import FindSession
 from coord.core.tokens.schema import Role
 from coord.engine.engine import Engine
 from coord.transports.hub.hub import Hub
@@ -24,6 +27,7 @@ from coord.transports.hub.identity import Identity, check_command, role_for
 from coord.transports.hub.problems import HttpError, problem
 from coord.transports.hub.request import Request, Response, encode_json
 from coord.transports.hub.stores import OpenStore
+from coord.transports.hub.tokens import KNOWN_MAX, REUSED_S
 
 OFFSET_WAIT_S = 5.0
 OFFSET_MAX = 2**53 - 1
@@ -45,6 +49,12 @@ class Asking:
         self.command_id = request.headers.get("idempotency-key", "")
         if self.command_id:
             check_id("command id", self.command_id)
+
+    def with_values(self, values: Any, number: str = "") -> "Asking":
+        """Return the same request with other input; `number` makes its command id another one."""
+        other = Asking(self.hub, self.request, self.store, self.tenant, values)
+        other.command_id = f"{self.command_id}{number}" if self.command_id else ""
+        return other
 
     @property
     def identity(self) -> Identity:
@@ -71,10 +81,29 @@ class Asking:
         command = check_command(self.identity, command)
         engine = await self.engine()
         name = self.command_id if command_id is None else command_id
-        reply = await engine.ask(command, command_id="" if command.reads_only else name)
+        name = "" if command.reads_only else name
+        reply = await engine.ask(command, command_id=name, origin=self.identity.origin)
         if type(command).__name__ in TOKEN_CHANGES:
             self.hub.tokens.forget()
         return reply
+
+    async def check_owner(self, *sessions: str) -> None:
+        """Refuse sessions that came with another token, for commands that do not look at the session itself.
+
+        What was found out counts for a second, as a token does.
+        """
+        token = self.identity.token
+        if token is None or token.session or self.identity.role is Role.ADMIN:
+            return
+        known = self.hub.sessions_of_tokens
+        for session in set(sessions):
+            key = (self.store.database.store_id, self.tenant, token.id, session)
+            if time.monotonic() - known.get(key, -REUSED_S) < REUSED_S:
+                continue
+            await self.ask(FindSession(Caller(session, tenant=self.tenant)))
+            if len(known) >= KNOWN_MAX:
+                known.clear()
+            known[key] = time.monotonic()
 
     async def ask_many(self, commands: Sequence[Command]) -> list[Any]:
         """Run commands together; return a reply or an error for each.
@@ -85,7 +114,7 @@ class Asking:
         engine = await self.engine()
         ids = [f"{self.command_id}.{number}" for number in range(len(checked))] if self.command_id else ()
         replies: list[Any] = []
-        for future in engine.ask_many(checked, ids):
+        for future in engine.ask_many(checked, ids, origin=self.identity.origin):
             try:
                 replies.append(await future)
             except CoordError as error:
@@ -95,7 +124,7 @@ class Asking:
 
 def variables_of(path: str) -> list[str]:
     """Return the names of the variable parts of a path."""
-    return re.findall(r"\{(\w+)\}", path)
+    return re.findall(r"\{(\w+)(?:\.\.\.)?\}", path)
 
 
 Handle = Callable[[Asking], Awaitable[Any]]
@@ -127,7 +156,9 @@ class Endpoint:
         query: Any = None,
         replies: dict[int, Any],
         body_required: bool = True,
+        raw: bool = False,
     ) -> None:
+        """`raw`: the handler reads the body itself."""
         self.method = method
         self.path = path
         self.name = name
@@ -139,6 +170,7 @@ class Endpoint:
         self.query = query
         self.replies = replies
         self.body_required = body_required
+        self.raw = raw
 
     @cached_property
     def variables(self) -> list[str]:
@@ -174,6 +206,9 @@ class Endpoint:
             return _response(answer, store.head(tenant).offset)
 
     def _read(self, request: Request) -> Any:
+        if self.raw:
+            check_is_json(request)
+            return None
         if self.body is not None:
             if not request.body and not self.body_required:
                 return self.body()
@@ -206,11 +241,18 @@ def _inner(kind: Any) -> Any:
     return kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
 
 
-def decode(request: Request, decoder: msgspec.json.Decoder[Any], kind: Any) -> Any:
-    """Return a body in JSON as its type; 1.0 counts as the integer 1, as in JSON Schema."""
+def check_is_json(request: Request) -> None:
+    """Refuse a body that says it is something else; a form of a foreign web page says so."""
     content = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if content != "application/json":
-        raise HttpError(415, "unsupported_media_type", f"a body is JSON, not {content[:100]!r}")
+        raise HttpError(
+            415, "unsupported_media_type", f"a body is JSON, not {content[:100]!r}", hint="send JSON"
+        )
+
+
+def decode(request: Request, decoder: msgspec.json.Decoder[Any], kind: Any) -> Any:
+    """Return a body in JSON as its type; 1.0 counts as the integer 1, as in JSON Schema."""
+    check_is_json(request)
     try:
         return decoder.decode(request.body)
     except msgspec.ValidationError as error:
@@ -235,7 +277,8 @@ def _integers(value: Any) -> Any:
 
 def _check_path(parameters: dict[str, str]) -> None:
     for name, value in parameters.items():
-        check_id(f"{name} id", value)
+        if name != "path":
+            check_id(f"{name} id", value)
 
 
 async def _wait_for_offset(hub: Hub, request: Request, store: OpenStore, tenant: str) -> None:

@@ -51,7 +51,9 @@ def document(endpoints: list[Endpoint]) -> dict[str, Any]:
     schema_of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
     paths: dict[str, Any] = {}
     for endpoint in endpoints:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, schema_of)
+        paths.setdefault(endpoint.path.replace("...}", "}"), {})[endpoint.method.lower()] = _operation(
+            endpoint, schema_of
+        )
     return {
         "openapi": "3.1.0",
         "info": {
@@ -84,8 +86,8 @@ def _operation(endpoint: Endpoint, schema_of: dict[int, Any]) -> dict[str, Any]:
     responses = {str(status): {"$ref": f"#/components/responses/{status}"} for status in STATUSES}
     for status, kind in endpoint.replies.items():
         content_type = "application/json" if status < 400 else PROBLEM
-        schema = {"type": "null"} if kind is None else schema_of[id(kind)]
         says = STATUSES.get(status, "Done")
+        schema = None if kind is None else schema_of[id(kind)]
         responses[str(status)] = _content(says, schema, content_type)
     operation: dict[str, Any] = {
         "operationId": endpoint.name,
@@ -108,16 +110,19 @@ def _content(says: str, schema: Any, content_type: str) -> dict[str, Any]:
         "description": "The newest entry of the log that the answer knows",
         "schema": {"type": "integer"},
     }
-    return {
-        "description": says,
-        "headers": {"Coord-Offset": offset},
-        "content": {content_type: {"schema": schema}},
-    }
+    content = {"content": {content_type: {"schema": schema}}} if schema is not None else {}
+    return {"description": says, "headers": {"Coord-Offset": offset}, **content}
 
 
 def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    found = [
-        {"name": name, "in": "path", "required": True, "schema": ID_SCHEMA} for name in endpoint.variables
+    found: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": ID_SCHEMA if name != "path" else {"type": "string", "minLength": 1, "maxLength": 4096},
+        }
+        for name in endpoint.variables
     ]
     if endpoint.query is not None:
         found += _query_parameters(endpoint.query)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from coord.core.errors import Invalid
 from coord.core.ids import short_repr
 from coord.core.locks.resources import parse_resource
+from coord.host.words import is_bare
 
 SCHEMES = ("file", "name", "project")
 
@@ -21,9 +22,12 @@ def read_resources(texts: Iterable[str], repository: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def read_paths(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the paths of the files of a task."""
-    return tuple(dict.fromkeys(_path(text.removeprefix("file:")) for text in texts))
+def both_readings(text: str) -> tuple[str, ...]:
+    """Return the resources of a word: a bare one is a file and a name, as on the command line."""
+    kind, colon, _ = text.partition(":")
+    if (colon and kind in SCHEMES) or not is_bare(text):
+        return (text,)
+    return f"file:{text}", f"name:{text}"
 
 
 def _read(text: str) -> str:

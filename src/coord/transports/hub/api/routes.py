@@ -3,14 +3,26 @@
 from collections.abc import Awaitable, Callable
 from functools import cache
 
-from coord.transports.hub.api import admin, batch, clock, commands, events, openapi, tasks, waiting
+from coord.transports.hub.api import openapi
 from coord.transports.hub.api.endpoint import Endpoint
+from coord.transports.hub.api.endpoints import (
+    admin,
+    batch,
+    clock,
+    commands,
+    events,
+    founding,
+    rpc,
+    sessions,
+    tasks,
+    waiting,
+)
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.request import Request, Response, encode_json
 from coord.transports.hub.routing import Router
 
 Handler = Callable[[Hub, Request], Awaitable[Response]]
-MODULES = (waiting, commands, tasks, clock, batch, events, admin)
+MODULES = (waiting, commands, sessions, tasks, clock, batch, events, admin, founding, rpc)
 
 
 @cache

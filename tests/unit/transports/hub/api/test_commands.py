@@ -1,7 +1,7 @@
 """The table of commands: every command has a route, or a reason why not."""
 
 from coord.sdk.remote.wire import command_types
-from coord.transports.hub.api import commands
+from coord.transports.hub.api.endpoints import commands
 from coord.transports.hub.api.routes import every_endpoint
 
 

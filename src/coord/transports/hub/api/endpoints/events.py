@@ -57,10 +57,9 @@ async def read_events(asking: Asking) -> Any:
 
 
 def _is_visible(asking: Asking, details: dict[str, Any]) -> bool:
-    """Whether a token may see an event: one of a project sees no other project."""
+    """Whether a token may see an event: one of a project sees the events that state it, as in streams."""
     token = asking.identity.token
-    project = details.get("project")
-    return token is None or not isinstance(project, str) or not project or token.covers_project(project)
+    return token is None or not token.project or details.get("project") == token.project
 
 
 def endpoints() -> list[Endpoint]:

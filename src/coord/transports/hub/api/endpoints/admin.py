@@ -12,8 +12,8 @@ from coord.core.tokens.schema import Role
 from coord.core.tokens.text import parse_token
 from coord.sdk.client.maintenance import limits_command
 from coord.sdk.client.tokens import make_token
-from coord.transports.hub.api.commands import caller_of
 from coord.transports.hub.api.endpoint import Answer, Asking, Endpoint, role_of
+from coord.transports.hub.api.endpoints.commands import caller_of
 from coord.transports.hub.api.fields import Number, OptionalId, PublicBody, Subject, checked
 from coord.transports.hub.identity import forbidden
 

@@ -12,11 +12,11 @@ from coord.core.tasks.types import SubmissionResult, TaskResult
 from coord.sdk.validation.results import to_json
 from coord.sdk.validation.tasks import new_task
 from coord.transports.hub.api import replies
-from coord.transports.hub.api.commands import TASK, require_session
 from coord.transports.hub.api.endpoint import Answer, Asking, Endpoint, role_of
+from coord.transports.hub.api.endpoints.commands import TASK, require_session
+from coord.transports.hub.api.endpoints.results import read_result, submit
 from coord.transports.hub.api.fields import NewTaskBody, Number, OptionalId, PublicBody
-from coord.transports.hub.api.resources import read_paths
-from coord.transports.hub.api.results import read_result, submit
+from coord.transports.hub.api.resources import read_resources
 
 TASKS_MAX = 250
 
@@ -54,7 +54,7 @@ def _new_task(body: NewTaskBody, repository: str) -> NewTask:
         description=body.description,
         type=body.type,
         priority=body.priority,
-        files=read_paths(body.files),
+        files=read_resources(body.files, repository),
         depends_on=body.depends_on,
         requirements=body.requirements,
         deadline=body.deadline_ms,
@@ -79,6 +79,7 @@ async def submit_task(asking: Asking) -> Any:
     """Submit the result of a claim; accepted once, and only from the current holder."""
     body: SubmitTaskBody = asking.values
     session = require_session(asking.identity.check_session(body.session))
+    await asking.check_owner(session)
     key = (asking.tenant, asking.path["project"], asking.path["task"])
     return replies.answer(await submit(asking, key, session, body.generation, to_json("result", body.result)))
 

@@ -36,7 +36,7 @@ class Public(NamedTuple):
 HIDDEN = frozenset(
     (
         *("caller", "tenant", "repository", "exact", "readings", "wait_id", "waiter", "leased", "worktree"),
-        *("use", "user", "by", "hash", "registered", "runner", "stubs", "peers", "max_agents", "merge_blob"),
+        *("use", "user", "by", "hash", "registered", "runner", "stubs", "peers", "max_agents"),
     )
 )
 """Fields that no request has: they state who asks, or what a process saw beside the files."""
@@ -56,7 +56,6 @@ PUBLIC = (
     Public("ListLockRequests", "GET", "/v1/locks/requests"),
     Public("ListWaits", "GET", "/v1/waits"),
     Public("Register", "POST", "/v1/sessions", types={"task": Line | None}),
-    Public("ListSessions", "GET", "/v1/sessions"),
     Public("GetSession", "GET", SESSION),
     Public("UpdateSession", "PATCH", SESSION, types={"task": Line | None}),
     Public("Deregister", "DELETE", SESSION, ("to_parent",)),
@@ -106,6 +105,7 @@ PUBLIC = (
 )
 """Commands whose request follows from their fields."""
 BY_HAND = {
+    "ListSessions": "GET /v1/sessions",
     "AcquireLocks": "POST /v1/locks",
     "AddTasks": "POST /v1/projects/{project}/tasks",
     "ClaimNext": "POST /v1/projects/{project}/next",
@@ -146,6 +146,7 @@ INTERNAL = {
     "EndClaimOfLock": "only rules send it",
     "DeclareDead": "only rules send it",
     "IsWaiting": "only rules send it",
+    "TokenMayAct": "only rules send it",
     "FindTaskOptions": "only rules send it",
 }
 """Commands without a route, and why."""
@@ -169,7 +170,10 @@ def _endpoint(public: Public) -> Endpoint:
     required = any(field.required for field in msgspec.structs.fields(body))
 
     async def handle(asking: Asking) -> Any:
-        return replies.answer(await asking.ask(build(kind, asking)))
+        command = build(kind, asking)
+        if not isinstance(command, SessionCommand) and not command.reads_only:
+            await asking.check_owner(*filter(None, [getattr(command, "session", "")]))
+        return replies.answer(await asking.ask(command))
 
     in_body = public.method in BODIES
     return Endpoint(

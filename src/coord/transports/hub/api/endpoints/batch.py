@@ -18,11 +18,11 @@ from coord.core.tasks.types import ClaimResult, RenewalResult, SubmissionResult,
 from coord.sdk.coordinator import claim_command
 from coord.sdk.validation.results import to_json
 from coord.transports.hub.api import replies
-from coord.transports.hub.api.commands import Public, build_from, request_type, require_session
 from coord.transports.hub.api.endpoint import Asking, Endpoint, role_of
+from coord.transports.hub.api.endpoints.commands import Public, build_from, request_type, require_session
+from coord.transports.hub.api.endpoints.results import submission, submit
 from coord.transports.hub.api.fields import Id, Number, OptionalId, PublicBody, Seconds
 from coord.transports.hub.api.replies import Problem
-from coord.transports.hub.api.results import submission, submit
 from coord.transports.hub.problems import problem_details, status_of
 
 ITEMS_MAX = 1000
@@ -85,6 +85,8 @@ def _lock(asking: Asking, item: Any) -> Command:
 def _runner(make: Callable[[Asking, Any], Command]) -> Callable[[Asking], Any]:
     async def run(asking: Asking) -> Any:
         commands = [make(asking, item) for item in asking.values.items]
+        named = [getattr(command, "session", "") for command in commands]
+        await asking.check_owner(*filter(None, named))
         return {"answers": [_answer_of(reply) for reply in await asking.ask_many(commands)]}
 
     return run
@@ -102,6 +104,7 @@ async def submit_all(asking: Asking) -> Any:
         commands.append(submission(key, session, item.generation, data, command_id))
         if commands[-1].digest:
             large[number] = data
+    await asking.check_owner(*(command.session for command in commands))
     answers = await asking.ask_many(commands)
     for number, data in large.items():
         command = commands[number]

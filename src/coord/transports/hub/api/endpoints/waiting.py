@@ -6,6 +6,7 @@ A client that leaves is not noticed; its request ends at its deadline, a minute 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Annotated, Any
 
 import msgspec
@@ -15,8 +16,8 @@ from coord.core.identity import Caller
 from coord.core.locks.commands import AcquireLocks, ConfirmWait, LockReply, Outcome, PeekWait, WithdrawWait
 from coord.core.plans.commands import ClaimNext, EndTaskWait, NextTask, Runnable
 from coord.transports.hub.api import replies
-from coord.transports.hub.api.commands import Public, build, request_type
 from coord.transports.hub.api.endpoint import Asking, Endpoint, role_of
+from coord.transports.hub.api.endpoints.commands import Public, build, request_type
 
 WAIT_MS_MAX = 60_000
 POLL_S, POLL_S_MIN = 5.0, 0.05
@@ -30,6 +31,12 @@ NEXT = Public(
     ("cannot", "enabled", "mode", "routing"),
     {"wait_ms": Wait, "limit": Annotated[int, Meta(ge=1, le=250)]},
 )
+
+
+@cache
+def acquire_type() -> Any:
+    """Return the type of a request for locks."""
+    return request_type(AcquireLocks, ACQUIRE)
 
 
 async def acquire(asking: Asking) -> Any:
@@ -101,12 +108,14 @@ async def _wait(asking: Asking, after: int, timeout_s: float) -> bool:
 def endpoints() -> list[Endpoint]:
     """Return the routes whose requests may wait."""
     return [
-        _endpoint(ACQUIRE, AcquireLocks, acquire, "acquireLocks"),
-        _endpoint(NEXT, ClaimNext, claim_next, "claimNext"),
+        _endpoint(ACQUIRE, AcquireLocks, acquire_type(), acquire, "acquireLocks"),
+        _endpoint(NEXT, ClaimNext, request_type(ClaimNext, NEXT), claim_next, "claimNext"),
     ]
 
 
-def _endpoint(public: Public, kind: Any, handle: Callable[[Asking], Awaitable[Any]], name: str) -> Endpoint:
+def _endpoint(
+    public: Public, kind: Any, body: Any, handle: Callable[[Asking], Awaitable[Any]], name: str
+) -> Endpoint:
     return Endpoint(
         public.method,
         public.path,
@@ -115,6 +124,6 @@ def _endpoint(public: Public, kind: Any, handle: Callable[[Asking], Awaitable[An
         summary=(handle.__doc__ or ""),
         tag=public.path.split("/")[2],
         role=role_of(kind),
-        body=request_type(kind, public),
+        body=body,
         replies=replies.replies_of(kind.reply),
     )

@@ -20,8 +20,8 @@ from coord.sdk.coordinator import claim_command, generation_number, metadata_of,
 from coord.sdk.validation.results import to_json
 from coord.transports.hub.api import replies
 from coord.transports.hub.api.endpoint import Asking, Endpoint, role_of
+from coord.transports.hub.api.endpoints.results import submit
 from coord.transports.hub.api.fields import Id, Line, Number, PublicBody, Seconds
-from coord.transports.hub.api.results import submit
 
 TASK = "/v1/tenants/{tenant}/projects/{project}/tasks/{task}"
 SESSION = "/v1/tenants/{tenant}/sessions/{session}/claims"
@@ -65,6 +65,7 @@ def key_of(asking: Asking) -> tuple[str, str, str]:
 async def claim(asking: Asking) -> Any:
     """Claim a task; it need not have been added."""
     body: ClaimBody = asking.values
+    await asking.check_owner(body.session_id)
     command = claim_command(
         key_of(asking),
         body.agent_id,
@@ -82,6 +83,7 @@ async def claim(asking: Asking) -> Any:
 async def renew(asking: Asking) -> Any:
     """Renew the lease of a claim."""
     body: HolderBody = asking.values
+    await asking.check_owner(body.session_id)
     command = RenewLease(*key_of(asking), body.session_id, generation_number(body.expected_generation))
     return replies.answer(await asking.ask(command))
 
@@ -89,6 +91,7 @@ async def renew(asking: Asking) -> Any:
 async def release(asking: Asking) -> Any:
     """Release a claim."""
     body: ReleaseBody = asking.values
+    await asking.check_owner(body.session_id)
     command = release_command(key_of(asking), body.session_id, body.expected_generation, body.reason)
     return replies.answer(await asking.ask(command))
 
@@ -96,6 +99,7 @@ async def release(asking: Asking) -> Any:
 async def submit_result(asking: Asking) -> Any:
     """Submit the result of a claim."""
     body: SubmitBody = asking.values
+    await asking.check_owner(body.session_id)
     data = to_json("result_data", body.result_data)
     return replies.answer(await submit(asking, key_of(asking), body.session_id, body.generation, data))
 
