@@ -8,6 +8,7 @@ answer, an error too, names the newest offset that it knows (`Coord-Offset`).
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -15,7 +16,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from coord.core.commands import Command
-from coord.core.errors import CoordError, Invalid
+from coord.core.errors import CoordError, Invalid, NotFound
 from coord.core.identity import Caller
 from coord.core.ids import check_id, short_repr
 from coord.core.limits import UNLIMITED_TENANT
@@ -100,7 +101,8 @@ class Asking:
             key = (self.store.database.store_id, self.tenant, token.id, session)
             if time.monotonic() - known.get(key, -REUSED_S) < REUSED_S:
                 continue
-            await self.ask(FindSession(Caller(session, tenant=self.tenant)))
+            with suppress(NotFound):  # a session of the generation clock need not be registered
+                await self.ask(FindSession(Caller(session, tenant=self.tenant)))
             if len(known) >= KNOWN_MAX:
                 known.clear()
             known[key] = time.monotonic()

@@ -66,7 +66,7 @@ def test_every_route_is_an_endpoint_or_tested_elsewhere() -> None:
 TESTED_ELSEWHERE = {
     *PUBLIC,
     *("/v1/hello", "/v1/call", "/v1/wait", "/v1/tail", "/v1/trim"),
-    *("/v1/hook", "/v1/hook/printed", "/v1/stream", "/v1/ws", "/mcp", "/open"),
+    *("/v1/hook", "/v1/hook/printed", "/v1/stream", "/v1/ws", "/mcp", "/v1/login-link", "/logout"),
 }
 """The inner protocol, hooks, streams, MCP and the browser link."""
 
@@ -82,7 +82,7 @@ def test_a_request_without_a_token_is_refused(hub: HubHarness, endpoint: Endpoin
 
 @every_route
 def test_a_token_reaches_no_other_tenant(hub: HubHarness, endpoint: Endpoint) -> None:
-    """API-9, TEN: a token of one tenant sees and changes nothing of another, on any route."""
+    """API-9: a token of one tenant sees and changes nothing of another, on any route."""
     before = offset(hub, "ann")
     token = hub.new_token("admin", "bob")
     answer = ask(
