@@ -75,6 +75,8 @@ class Database(ABC, Generic[AnyStore]):
         self.metadata: dict[str, str] = {}
         self.read_metadata: Callable[[], dict[str, str]] | None = None
         self.marks: Marks | None = None
+        self.notice = ""
+        """What a person should know about the way in which it was opened; empty if nothing."""
         self.closed = False
         self._lock = threading.RLock()
         self._logs: dict[str, AnyStore] = {}

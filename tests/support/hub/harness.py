@@ -50,7 +50,7 @@ class HubHarness:
 
     async def _new_hub(self, location: StoreLocation) -> Hub:
         hub = Hub({}, location, hosts=frozenset((HOST,)))
-        hub.stores._open[self.folder] = self.store
+        hub.stores.adopt("", self.store)
         return hub
 
     def _run(self, work: Awaitable[Value]) -> Value:

@@ -123,9 +123,12 @@ def open_for_use(
         from coord.sdk.remote.open import open_through_hub
 
         check_confirmed(location)
-        found = open_through_hub(socket, location, tenant, lambda: open_location(location, timeout)[0])
+        found, why = open_through_hub(socket, location, tenant, lambda: open_location(location, timeout)[0])
         if found is not None:
             return found, location
+        database, location = open_location(location, timeout)
+        database.notice = f"{why}, so this command uses the store itself" if why else ""
+        return database, location
     return open_location(location, timeout)
 
 

@@ -4,6 +4,7 @@
 """
 
 import _socket
+import os
 import time
 from typing import Protocol
 
@@ -12,8 +13,6 @@ from coord.core.errors import Unavailable, Unreachable
 HEADER_BYTES_MAX = 16 * 1024
 READ_BYTES = 256 * 1024
 OURS = "Content-Type: application/msgpack\r\n"
-GRACE_S = 5.0
-"""How much longer a client waits than it gave the hub."""
 
 
 class Broken(Unavailable):
@@ -41,37 +40,50 @@ class UnixChannel:
         self.where = path
         self._path = path
         self._idle: list[_socket.socket] = []
-        self._closed = False
+        self._process = os.getpid()
+        self.closed = False
 
     def post(self, path: str, body: bytes, timeout_s: float, headers: str = OURS) -> tuple[int, bytes]:
-        deadline = time.monotonic() + timeout_s + GRACE_S
+        deadline = time.monotonic() + timeout_s
         head = f"POST {path} HTTP/1.1\r\nHost: coord\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
-        connection = self._send(head.encode() + body, deadline)
+        connection = self._take() or self._connect(deadline)
         try:
+            connection.settimeout(max(0.001, deadline - time.monotonic()))
+            connection.sendall(head.encode() + body)
             answer, reusable = _read_answer(connection, deadline)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, IndexError) as error:
             connection.close()
             raise Broken(f"the hub at {self.where} did not answer: {error}") from error
-        if reusable and not self._closed:
+        except BaseException:  # an interrupt: the answer is still to come, and would be taken for the next
+            connection.close()
+            raise
+        if reusable:
             self._idle.append(connection)
         else:
             connection.close()
+        if self.closed:  # another thread has closed the others
+            self.close()
         return answer
 
-    def _send(self, data: bytes, deadline: float) -> _socket.socket:
-        """Send a request over an idle connection that the hub has not closed, or over a new one."""
-        while self._idle:
-            connection = self._idle.pop()
+    def _take(self) -> _socket.socket | None:
+        """Return an idle connection that is still good: the hub has not closed it, and has sent nothing."""
+        if self._process != os.getpid():  # those before the fork are the parent's
+            self._idle, self._process = [], os.getpid()
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # other threads have them
+                return None
             try:
                 connection.setblocking(False)
-                gone = connection.recv(1, _socket.MSG_PEEK) == b""
+                connection.recv(1, _socket.MSG_PEEK)
             except BlockingIOError:
-                gone = False
+                return connection
             except OSError:
-                gone = True
-            if not gone:
-                return self._sent(connection, data, deadline)
+                pass
             connection.close()
+
+    def _connect(self, deadline: float) -> _socket.socket:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
             connection.settimeout(max(0.001, deadline - time.monotonic()))
@@ -79,21 +91,15 @@ class UnixChannel:
         except OSError as error:
             connection.close()
             raise Unreachable(f"there is no hub at {self.where}: {error}", hint="coord serve") from error
-        return self._sent(connection, data, deadline)
-
-    def _sent(self, connection: _socket.socket, data: bytes, deadline: float) -> _socket.socket:
-        try:
-            connection.settimeout(max(0.001, deadline - time.monotonic()))
-            connection.sendall(data)
-        except OSError as error:
-            connection.close()
-            raise Broken(f"the connection to the hub at {self.where} broke: {error}") from error
         return connection
 
     def close(self) -> None:
-        self._closed = True
+        self.closed = True
         while self._idle:
-            self._idle.pop().close()
+            try:
+                self._idle.pop().close()
+            except IndexError:  # another thread closes, too
+                return
 
 
 def _read_answer(connection: _socket.socket, deadline: float) -> tuple[tuple[int, bytes], bool]:

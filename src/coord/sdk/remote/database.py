@@ -24,20 +24,19 @@ from coord.stores.health import Check
 Body = TypeVar("Body")
 OK = 200
 POLL_S = 0.05
+GRACE_S = 5.0
+"""How much longer a client waits than it gave the hub."""
 
 
 class RemoteLog:
     """The log of a tenant behind a hub: what a client reads of a `Store`."""
 
-    def __init__(self, database: "RemoteDatabase", tenant: str, head: wire.LogHead) -> None:
+    def __init__(self, database: "RemoteDatabase", tenant: str, welcome: wire.Welcome) -> None:
+        self.limits: Limits = welcome.limits
         self._database = database
         self._tenant = tenant
-        self._head = head
+        self._head = welcome.head
         self._heard = time.monotonic()
-
-    @property
-    def limits(self) -> Limits:
-        return self._database.welcome.limits
 
     @property
     def seen(self) -> Head:
@@ -58,9 +57,9 @@ class RemoteLog:
     def wait(self, after: int, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
         while self.seen.offset <= after:
-            if (direct := self._direct()) is not None:
-                return direct.wait(after, max(0.0, deadline - time.monotonic()))
             left = deadline - time.monotonic()
+            if (direct := self._direct()) is not None:
+                return direct.wait(after, max(0.0, left))
             if left <= 0:
                 return False
             try:
@@ -75,27 +74,33 @@ class RemoteLog:
         """Ask for the newest head; records are for the hub to read."""
         if set(keys) - {"head"}:
             raise Unsupported("a client of a hub reads no records", hint="use a command")
-        if (direct := self._direct()) is not None:
-            direct.load(["head"])
-            return
         body = wire.Wait(self._database.target(self._tenant), 0, 0.0)
-        self.saw(self._database.post(wire.WAIT, body, wire.LogHead, TIMEOUT_S))
+
+        def look() -> wire.LogHead:
+            log = self._known_direct()
+            log.load(["head"])
+            return wire.LogHead(*log.seen, log.now())
+
+        self.saw(self._database.ask(self._tenant, wire.WAIT, body, wire.LogHead, look))
 
     def tail(self, after: int, limit: int) -> list[Entry]:
-        if (direct := self._direct()) is not None:
-            return direct.tail(after, limit)
-        try:
-            body = wire.Tail(self._database.target(self._tenant), after, limit)
-            found = self._database.post(wire.TAIL, body, wire.Entries, TIMEOUT_S)
-        except (Unreachable, Broken):
-            if self._database.fall_back():
-                return self.tail(after, limit)
-            raise
+        body = wire.Tail(self._database.target(self._tenant), after, limit)
+
+        def read() -> wire.Entries:
+            log = self._known_direct()
+            return wire.Entries(wire.LogHead(*log.seen, log.now()), log.tail(after, limit))
+
+        found = self._database.ask(self._tenant, wire.TAIL, body, wire.Entries, read)
         self.saw(found.head)
         return found.entries
 
     def _direct(self) -> Store | None:
         return self._database.direct_log(self._tenant)
+
+    def _known_direct(self) -> Store:
+        direct = self._direct()
+        assert direct is not None, "the store was opened instead of the hub"
+        return direct
 
     def close(self) -> None: ...
 
@@ -126,7 +131,7 @@ class RemoteDatabase(Database[Any]):
 
     def target(self, tenant: str) -> wire.Target:
         """Return the log of a tenant as the hub finds it."""
-        return wire.Target(self._root, tenant)
+        return wire.Target(self._root, tenant, self.store_id, VERSION)
 
     def engine(self, tenant: str) -> RemoteEngine:
         """Return the engine of a tenant."""
@@ -134,10 +139,17 @@ class RemoteDatabase(Database[Any]):
         return RemoteEngine(self, tenant)
 
     def _open_log(self, tenant: str) -> RemoteLog:
-        welcome = self.welcome
-        if tenant != welcome.tenant:  # the log of another tenant has another head
-            welcome = say_hello(self._channel, self._root, tenant, TIMEOUT_S)
-        return RemoteLog(self, tenant, welcome.head)
+        if tenant == self.welcome.tenant:
+            return RemoteLog(self, tenant, self.welcome)
+        hello = wire.Hello(self.target(tenant), version=VERSION)
+
+        def read() -> wire.Welcome:
+            log = self.direct_log(tenant)
+            assert log is not None, "the store was opened instead of the hub"
+            head = wire.LogHead(*log.seen, log.now())
+            return msgspec.structs.replace(self.welcome, limits=log.limits, head=head)
+
+        return RemoteLog(self, tenant, self.ask(tenant, wire.HELLO, hello, wire.Welcome, read))
 
     def saw(self, tenant: str, head: wire.LogHead) -> None:
         """Let the log of a tenant know the newest head."""
@@ -145,8 +157,22 @@ class RemoteDatabase(Database[Any]):
 
     def post(self, path: str, body: Any, kind: type[Body], timeout_s: float) -> Body:
         """Send a request and return its answer."""
-        status, data = self._channel.post(path, wire.encode(body), timeout_s)
-        return decode_answer(status, data, kind, self._channel.where)
+        status, data = self._channel.post(path, wire.encode(body), timeout_s + GRACE_S)
+        return decode_answer(status, data, kind, self._channel.where, begun=True)
+
+    def ask(self, tenant: str, path: str, body: Any, kind: type[Body], directly: Callable[[], Body]) -> Body:
+        """Ask a question of the hub, or of the store itself if the hub is gone; try again for a while."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while self._direct is None:
+            try:
+                return self.post(path, body, kind, TIMEOUT_S)
+            except (Unreachable, Broken):
+                if self.fall_back():
+                    break
+                if time.monotonic() + POLL_S >= deadline:
+                    raise
+                time.sleep(POLL_S)  # noqa: TID251 - a hub that starts again announces it to nobody
+        return directly()
 
     # Without the hub.
 
@@ -155,6 +181,8 @@ class RemoteDatabase(Database[Any]):
         if self._open_direct is None:
             return False
         with self._fallback_lock:
+            if self.closed:
+                raise Unavailable("the database is closed")
             if self._direct is None:
                 self._direct = self._open_direct()
         return True
@@ -178,10 +206,12 @@ class RemoteDatabase(Database[Any]):
 
     def close(self) -> None:
         super().close()
-        for engine in self._engines.values():
+        with self._fallback_lock:  # one that falls back now has opened its store, or finds this closed
+            engines, direct = list(self._engines.values()), self._direct
+        for engine in engines:
             engine.close()
-        if self._direct is not None:
-            self._direct.close()
+        if direct is not None:
+            direct.close()
         self._channel.close()
 
 
@@ -198,14 +228,18 @@ def say_hello(channel: Channel, root: str, tenant: str, timeout_s: float) -> wir
     return welcome
 
 
-def decode_answer(status: int, data: bytes, kind: type[Body], where: str) -> Body:
-    """Return the body of an answer, or raise the error that it has."""
+def decode_answer(status: int, data: bytes, kind: type[Body], where: str, *, begun: bool = False) -> Body:
+    """Return the body of an answer, or raise the error that it has.
+
+    If a hub has answered before (`begun`), what cannot be read may be a proxy's word about a lost answer.
+    """
     try:
         if status == OK:
             return msgspec.msgpack.decode(data, type=kind)
         error: CoordError = wire.error_of(msgspec.msgpack.decode(data, type=wire.ErrorData))
     except msgspec.MsgspecError as damage:
-        raise Unavailable(
+        problem = Broken if begun else Unavailable
+        raise problem(
             f"{where} is no hub of coord: it answered {status}", hint="check the address"
         ) from damage
     raise error

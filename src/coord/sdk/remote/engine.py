@@ -3,11 +3,11 @@
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from coord.core.commands import Command
-from coord.core.errors import Unavailable, Unknown, Unreachable
-from coord.engine.engine import TIMEOUT_S
+from coord.core.errors import Busy, CoordError, Unavailable, Unknown, Unreachable
+from coord.engine.engine import TIMEOUT_S, Engine
 from coord.sdk.remote import wire
 from coord.sdk.remote.channel import Broken
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from coord.sdk.remote.database import RemoteDatabase
 
 RETRY_S = 0.2
+TRY_S_MIN = 0.1
 
 
 class RemoteEngine:
@@ -42,22 +43,31 @@ class RemoteEngine:
             raise Unavailable("the engine is closed", hint="open it again")
         ids = ["" if each.reads_only else command_id or os.urandom(12).hex() for each in commands]
         deadline = time.monotonic() + timeout
+        doubt: Broken | None = None
         while True:
-            if (direct := self._database.direct(self.tenant)) is not None:
-                return [
-                    direct.call(command, timeout=timeout, command_id=each)
-                    for command, each in zip(commands, ids, strict=True)
-                ]
+            left = max(TRY_S_MIN, deadline - time.monotonic())
+            direct = self._database.direct(self.tenant)
             try:
-                return self._ask(commands, ids, max(0.1, deadline - time.monotonic()))
-            except (Unreachable, Broken) as error:
+                if direct is not None:
+                    return _call_directly(direct, commands, ids, left)
+                return self._ask(commands, ids, left)
+            except Broken as error:
+                doubt = error if any(ids) else None
+                problem: CoordError = error
+            except Unreachable as error:
+                problem = error
+            except (Unavailable, Busy) as error:
+                _fail(doubt, error)
+            if direct is not None:
+                _fail(doubt, problem)
+            try:
                 if self._database.fall_back():
                     continue
-                if time.monotonic() + RETRY_S >= deadline:
-                    if isinstance(error, Broken) and any(ids):
-                        raise Unknown(error.message, hint="repeat it with the same command id") from error
-                    raise
-                time.sleep(RETRY_S)  # noqa: TID251 - a hub that starts again announces it to nobody
+            except CoordError as error:
+                _fail(doubt, error)
+            if time.monotonic() + RETRY_S >= deadline:
+                _fail(doubt, problem)
+            time.sleep(RETRY_S)  # noqa: TID251 - a hub that starts again announces it to nobody
 
     def _ask(self, commands: Sequence[Command], ids: list[str], timeout: float) -> list[Any]:
         body = wire.Call(
@@ -66,7 +76,7 @@ class RemoteEngine:
         answers = self._database.post(wire.CALL, body, wire.Answers, timeout)
         self._database.saw(self.tenant, answers.head)
         if len(answers.answers) != len(commands):
-            raise Unavailable("the hub answered another number of commands", hint="coord serve --stop")
+            raise Broken("the hub answered another number of commands", hint="coord serve --stop")
         return [
             wire.decode_reply(command, answer)
             for command, answer in zip(commands, answers.answers, strict=True)
@@ -74,10 +84,35 @@ class RemoteEngine:
 
     def trim(self, *, whole: bool = True) -> int:
         """Trim the log as the settings say; return how many entries went."""
-        if (direct := self._database.direct(self.tenant)) is not None:
-            return direct.trim(whole=whole)
-        return self._database.post(wire.TRIM, wire.Trim(self._database.target(self.tenant)), int, TIMEOUT_S)
+        body = wire.Trim(self._database.target(self.tenant))
+        return self._database.ask(self.tenant, wire.TRIM, body, int, lambda: self._engine().trim(whole=whole))
+
+    def _engine(self) -> Engine:
+        direct = self._database.direct(self.tenant)
+        assert direct is not None, "the store was opened instead of the hub"
+        return direct
 
     def close(self) -> None:
         """Refuse new commands; each earlier one has ended with its answer."""
         self._closed = True
+
+
+def _fail(doubt: Broken | None, error: CoordError) -> NoReturn:
+    """Report a command that did not run now; if an earlier answer was lost, it may have run before."""
+    if doubt is None:
+        raise error
+    raise Unknown(doubt.message, hint="repeat it with the same command id") from error
+
+
+def _call_directly(direct: Engine, commands: Sequence[Command], ids: list[str], timeout: float) -> list[Any]:
+    """Run each command with its id; return the replies, or raise the first error after all ran."""
+    replies: list[Any] = []
+    failed: CoordError | None = None
+    for command, command_id in zip(commands, ids, strict=True):
+        try:
+            replies.append(direct.call(command, timeout=timeout, command_id=command_id))
+        except CoordError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+    return replies

@@ -1,13 +1,16 @@
 """Requests to a hub over TCP: `http://` and `https://`, with a token."""
 
 import http.client
+import os
+import select
+import socket
 import ssl
 import threading
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from coord.core.errors import Invalid, Unreachable
-from coord.sdk.remote.channel import GRACE_S, Broken
+from coord.sdk.remote.channel import Broken
 from coord.sdk.remote.wire import CONTENT_TYPE
 
 HTTP_PORT = 7420
@@ -30,33 +33,51 @@ class HttpChannel:
             self._headers["Authorization"] = f"Bearer {token}"
         self._lock = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
+        self._process = os.getpid()
+        self._closed = False
 
     def post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        if connection is not None:
-            try:
-                return self._ask(connection, path, body, timeout_s)
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                connection.close()  # the hub closed an idle connection; it had not begun to answer
-            except OSError as error:
-                connection.close()
-                raise Broken(f"the hub at {self.where} did not answer: {error}") from error
-        connection = self._connect(timeout_s)
+        connection = self._take() or self._connect(timeout_s)
         try:
-            return self._ask(connection, path, body, timeout_s)
+            if connection.sock is not None:
+                connection.sock.settimeout(timeout_s)
+            connection.request("POST", self._prefix + path, body, self._headers)
+            answer = connection.getresponse()
+            data = answer.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise Broken(f"the hub at {self.where} did not answer: {error}") from error
+            raise Broken(f"the hub at {self.where} did not answer: {error!r}") from error
+        except BaseException:  # an interrupt: the answer is still to come, and would be taken for the next
+            connection.close()
+            raise
+        with self._lock:
+            if reusable := not answer.will_close and not self._closed:
+                self._idle.append(connection)
+        if not reusable:
+            connection.close()
+        return answer.status, data
+
+    def _take(self) -> http.client.HTTPConnection | None:
+        """Return an idle connection that is still good: the hub has not closed it, and has sent nothing."""
+        if self._process != os.getpid():  # those before the fork are the parent's
+            self._lock, self._idle, self._process = threading.Lock(), [], os.getpid()
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection = self._idle.pop()
+            if connection.sock is not None and not _is_readable(connection.sock):
+                return connection
+            connection.close()
 
     def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
         if self._secure:
             context = ssl.create_default_context()
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                self._host, self._port, timeout=timeout_s + GRACE_S, context=context
+                self._host, self._port, timeout=timeout_s, context=context
             )
         else:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s + GRACE_S)
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
         try:
             connection.connect()
         except OSError as error:
@@ -64,23 +85,16 @@ class HttpChannel:
             raise Unreachable(f"the hub at {self.where} cannot be reached: {error}") from error
         return connection
 
-    def _ask(
-        self, connection: http.client.HTTPConnection, path: str, body: bytes, timeout_s: float
-    ) -> tuple[int, bytes]:
-        if connection.sock is not None:
-            connection.sock.settimeout(timeout_s + GRACE_S)
-        connection.request("POST", self._prefix + path, body, self._headers)
-        answer = connection.getresponse()
-        data = answer.read()
-        if answer.will_close:
-            connection.close()
-        else:
-            with self._lock:
-                self._idle.append(connection)
-        return answer.status, data
-
     def close(self) -> None:
         with self._lock:
+            self._closed = True
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+
+def _is_readable(sock: socket.socket) -> bool:
+    """Whether something came although nothing was asked: the end of the connection, or a late answer."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

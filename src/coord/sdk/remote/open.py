@@ -20,45 +20,56 @@ TOKEN_BYTES_MAX = 1024
 
 def open_through_hub(
     socket: str, location: StoreLocation, tenant: str, open_direct: Callable[[], Database[Any]]
-) -> Database[Any] | None:
+) -> tuple[Database[Any] | None, str]:
     """Open the pinned store of a location through the hub at a socket.
 
-    Returns None if the hub is gone, speaks another version, or has another store there.
+    Without a database the hub is gone, or cannot be used: then the second value says why, for people.
     """
     repository = location.repository
     root = "" if repository is None else repository.root or repository.commondir
     channel = UnixChannel(socket)
     try:
         welcome = say_hello(channel, root, tenant, HELLO_S)
-    except (Unreachable, Broken, Unsupported):
-        channel.close()
-        return None
+        if welcome.store_id == location.store_id and welcome.epoch >= location.epoch:
+            return RemoteDatabase(location.url, root, channel, welcome, open_direct), ""
+        why = "the hub has another store for this repository"
+    except Unreachable:
+        why = ""
+    except (Broken, Unsupported) as error:
+        why = error.message
     except CoordError:  # the store itself has the same problem, and explains it better
+        why = ""
+    except BaseException:
         channel.close()
-        return None
-    if welcome.store_id != location.store_id or welcome.epoch < location.epoch:
-        channel.close()
-        return None
-    return RemoteDatabase(location.url, root, channel, welcome, open_direct)
+        raise
+    channel.close()
+    return None, why
 
 
 def open_http(
     url: str, environ: Mapping[str, str], *, timeout: float, repository_id: str = ""
 ) -> Database[Any]:
-    """Open the store of the hub at a url; one that cannot be reached is tried again for `timeout` seconds."""
+    """Open the store of the hub at a url; one that cannot be reached is tried again for `timeout` seconds.
+
+    The token names the tenant.
+    """
     from coord.sdk.remote.http_channel import HttpChannel  # slow to import
 
     headers = {"Coord-Repository": repository_id} if repository_id else {}
     channel: Channel = HttpChannel(url, read_token(environ), headers)
     deadline = time.monotonic() + timeout
-    while True:
-        try:
-            welcome = say_hello(channel, "", "", max(HELLO_S, timeout))
-            return RemoteDatabase(url, "", channel, welcome, None)
-        except (Unreachable, Broken):
-            if time.monotonic() + RETRY_S >= deadline:
-                raise
-            time.sleep(RETRY_S)  # noqa: TID251 - a hub that starts announces it to nobody
+    try:
+        while True:
+            try:
+                welcome = say_hello(channel, "", "", max(HELLO_S, timeout))
+                return RemoteDatabase(url, "", channel, welcome, None)
+            except (Unreachable, Broken):
+                if time.monotonic() + RETRY_S >= deadline:
+                    raise
+                time.sleep(RETRY_S)  # noqa: TID251 - a hub that starts announces it to nobody
+    except BaseException:
+        channel.close()
+        raise
 
 
 def read_token(environ: Mapping[str, str]) -> str:

@@ -41,6 +41,10 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
 
     root: str = ""
     tenant: str = "local"
+    store: str = ""
+    """The id of the store that the client began with: another one must not get its commands."""
+    version: str = ""
+    """The version of a client that has begun; the hub may have been replaced since."""
 
 
 class Hello(msgspec.Struct, frozen=True):

@@ -38,6 +38,8 @@ def connected(options: Options, *, timeout: float | None = None, create: bool = 
     try:
         if client.location.notice:
             say(f"Warning: {client.location.notice}")
+        if client.database.notice and is_terminal(sys.stderr):
+            say(f"Warning: {client.database.notice}")
         if client.reads_only and is_terminal(sys.stderr):
             say(NOT_IN_USE)
         if client.location.repository is not None:

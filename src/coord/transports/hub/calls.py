@@ -1,14 +1,15 @@
 """The inner protocol: commands as data, for the CLI, the SDK and hooks (`sdk/remote/wire.py`)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
 from coord.core.commands import Command, SessionCommand
-from coord.core.errors import CoordError, Invalid
+from coord.core.errors import CoordError, Invalid, Unavailable, Unreachable
 from coord.core.identity import Process
 from coord.core.ids import check_id
 from coord.host.processes import lineage, own_ancestors, this_machine
@@ -38,39 +39,51 @@ def _answer(value: Any) -> Response:
     return Response(200, wire.encode(value), MSGPACK)
 
 
-async def _store(hub: Hub, request: Request, target: wire.Target) -> tuple[OpenStore, str]:
-    """Return the store and the tenant of a request: over TCP its token decides."""
+@asynccontextmanager
+async def _store(hub: Hub, request: Request, target: wire.Target) -> AsyncIterator[tuple[OpenStore, str]]:
+    """Yield the store and the tenant of a request, and keep it open: over TCP the token decides."""
     identity: Identity = request.identity
     if request.peer.unix:
         check_id("tenant id", target.tenant)
-        return await hub.stores.of_root(target.root), target.tenant
-    assert identity.store is not None, "a token names its store"
-    return identity.store, identity.check_tenant(target.tenant)
+        store, tenant = await hub.stores.of_root(target.root), target.tenant
+    else:
+        assert identity.store is not None, "a token names its store"
+        store, tenant = identity.store, identity.check_tenant(target.tenant)
+    with store.in_use():
+        if target.store not in ("", store.database.store_id):
+            raise Unreachable("the hub has another store here now", hint="open it again")
+        if target.version not in ("", VERSION):
+            raise Unreachable(f"the hub has version {VERSION}, this client {target.version}")
+        try:
+            yield store, tenant
+        except Unavailable as error:
+            if not store.database.closed and not hub.stopping.is_set():
+                raise
+            raise Unreachable("the hub is stopping", hint="try again") from error
 
 
 async def hello(hub: Hub, request: Request) -> Response:
     """Say which store a target means here."""
     body = _body(request, wire.Hello)
-    store, tenant = await _store(hub, request, body.target)
-    engine = await hub.stores.engine(store, tenant)
-    return _answer(
-        wire.Welcome(
-            wire.PROTOCOL,
-            VERSION,
-            tenant,
-            store.database.store_id,
-            store.database.epoch,
-            store.location.repository_id,
-            store.log(engine.tenant).limits,
-            store.head(tenant),
+    async with _store(hub, request, body.target) as (store, tenant):
+        await hub.stores.engine(store, tenant)
+        return _answer(
+            wire.Welcome(
+                wire.PROTOCOL,
+                VERSION,
+                tenant,
+                store.database.store_id,
+                store.database.epoch,
+                store.location.repository_id,
+                store.log(tenant).limits,
+                store.head(tenant),
+            )
         )
-    )
 
 
 async def call(hub: Hub, request: Request) -> Response:
     """Run commands together; one answer each."""
     body = _body(request, wire.Call)
-    store, tenant = await _store(hub, request, body.target)
     if len(body.commands) > COMMANDS_MAX:
         raise Invalid(f"{len(body.commands)} commands in one call", hint=f"at most {COMMANDS_MAX}")
     if body.ids and len(body.ids) != len(body.commands):
@@ -83,16 +96,19 @@ async def call(hub: Hub, request: Request) -> Response:
         ancestors = cache(lambda: tuple(own_ancestors(lineage(request.peer.pid))))
         commands = [_as_caller(command, ancestors) for command in commands]
     commands = [check_command(request.identity, command) for command in commands]
-    with store.in_use():
+    async with _store(hub, request, body.target) as (store, tenant):
         engine = await hub.stores.engine(store, tenant)
         timeout = min(max(body.timeout_s, 0.1), TIMEOUT_S_MAX)
         origin = request.identity.origin
         futures = engine.ask_many(commands, body.ids, timeout=timeout, origin=origin)
         results = await asyncio.gather(*futures, return_exceptions=True)
-    if any(type(command).__name__ in TOKEN_CHANGES for command in commands):
-        hub.tokens.forget()
-    answers = [_result(each) for each in results]
-    return _answer(wire.Answers(store.head(tenant), answers))
+        if any(type(command).__name__ in TOKEN_CHANGES for command in commands):
+            hub.tokens.forget()
+        if hub.stopping.is_set() or store.database.closed:  # what came too late can be sent again elsewhere
+            for result in results:
+                if isinstance(result, Unavailable):
+                    raise result
+        return _answer(wire.Answers(store.head(tenant), [_result(each) for each in results]))
 
 
 def _result(result: Any) -> wire.Answer:
@@ -120,29 +136,26 @@ def _as_caller(command: Command, ancestors: Callable[[], tuple[Process, ...]]) -
 async def wait(hub: Hub, request: Request) -> Response:
     """Answer when the log has grown beyond an offset, or the timeout is over."""
     body = _body(request, wire.Wait)
-    store, tenant = await _store(hub, request, body.target)
-    with store.in_use():
+    async with _store(hub, request, body.target) as (store, tenant):
         await hub.stores.engine(store, tenant)
         if body.timeout_s > 0:
             await hub.watcher(store, tenant).wait(body.after, min(body.timeout_s, WAIT_S_MAX))
         else:  # somebody else may have committed since the hub looked
             await hub.stores.run(store.log(tenant).load, ["head"])
-    return _answer(store.head(tenant))
+        return _answer(store.head(tenant))
 
 
 async def tail(hub: Hub, request: Request) -> Response:
     """Return entries of the log."""
     body = _body(request, wire.Tail)
-    store, tenant = await _store(hub, request, body.target)
-    with store.in_use():
+    async with _store(hub, request, body.target) as (store, tenant):
         entries = await hub.stores.run(store.log(tenant).tail, body.after, min(body.limit, TAIL_MAX))
-    return _answer(wire.Entries(store.head(tenant), entries))
+        return _answer(wire.Entries(store.head(tenant), entries))
 
 
 async def trim(hub: Hub, request: Request) -> Response:
     """Trim a log as its settings say."""
     body = _body(request, wire.Trim)
-    store, tenant = await _store(hub, request, body.target)
-    with store.in_use():
+    async with _store(hub, request, body.target) as (store, tenant):
         engine = await hub.stores.engine(store, tenant)
         return _answer(await hub.stores.run(engine.trim))

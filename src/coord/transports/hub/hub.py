@@ -34,25 +34,20 @@ class Hub:
         self.requests = 0
         self.stopping = asyncio.Event()
         """Set when the hub stops: streams and long polls end."""
-        self._watchers: dict[tuple[int, str], LogWatcher] = {}
         self.feeds: Any = None
         """The streams of logs: `Feeds` of `streams/feed.py`, once somebody subscribes."""
         self.on_stop: list[Callable[[], None]] = []
         self.hook_answers: Any = None
         """What answers hooks, made for the first one."""
-        self.reloads: list[asyncio.Future[None]] = []
 
     def watcher(self, store: OpenStore, tenant: str) -> LogWatcher:
         """Return what waits for a tenant's log to grow."""
-        key = (id(store), tenant)
-        if key not in self._watchers:
-            self._watchers[key] = LogWatcher(store.log(tenant))
-        return self._watchers[key]
+        return store.watcher(tenant)
 
     def stop(self) -> None:
         """End everything that waits, so that its clients get an answer."""
         self.stopping.set()
-        for watcher in self._watchers.values():
-            watcher.close()
+        for store in self.stores:
+            store.end_waits()
         for each in self.on_stop:
             each()

@@ -93,13 +93,14 @@ class HubServer(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def stop(self) -> None:
-        """Begin to stop: new requests are refused, those under way are answered."""
+        """Begin to stop: new requests are refused, those under way are answered. Again: stop at once."""
+        self.force_exit = self.should_exit
         self.should_exit = True
         self._hub.stop()
 
     def _reload(self) -> None:
-        """Close what is not in use, so that it is opened again with the present configuration."""
-        self._hub.reloads.append(asyncio.ensure_future(self._hub.stores.close_idle(0.0)))
+        """Let every store be opened again, with the present configuration; requests under way end first."""
+        self._hub.stores.reopen()
 
     async def main_loop(self) -> None:
         while not self.should_exit:

@@ -4,22 +4,29 @@ import asyncio
 import os
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
 
-from coord.core.errors import CoordError, NotFound, Unavailable
+from coord.core.errors import CoordError, NotFound, Unreachable
 from coord.engine.engine import Engine
+from coord.host.pin import NAME as PIN
 from coord.host.processes import probe
-from coord.host.store_location import StoreLocation, find_location, user_location
+from coord.host.store_location import StoreLocation, find_location, local_path, user_location
 from coord.sdk.client.open import open_location
 from coord.sdk.remote.wire import LogHead
 from coord.stores.contract import Store
 from coord.stores.database import Database
+from coord.stores.local.folders import file_id
+from coord.transports.hub.wakeups import LogWatcher
 
 IDLE_S = 300.0
 OPENERS = 8
+KNOWN_MAX = 10_000
+RETIRED_S = 30.0
+"""How long a store that its repository has left stays open for the requests that use it."""
 
 
 def new_engine(database: Database[Any], tenant: str) -> Engine:
@@ -27,8 +34,26 @@ def new_engine(database: Database[Any], tenant: str) -> Engine:
     return Engine(database, tenant, probe=probe)
 
 
+class Signature(NamedTuple):
+    """What shows that a pin, or the file that it names, is another one now."""
+
+    pin: tuple[int, int, int] | None
+    file: tuple[int, int] | None
+
+
+def signature(location: StoreLocation) -> Signature:
+    """Return the present signature of a location."""
+    try:
+        found = os.stat(f"{location.folder}/{PIN}")
+    except OSError:
+        pin = None
+    else:
+        pin = (found.st_ino, found.st_mtime_ns, found.st_size)
+    return Signature(pin, file_id(local_path(location.url)) if location.local else None)
+
+
 class OpenStore:
-    """An open store, its engines by tenant, and how many requests use it."""
+    """An open store, its engines and watchers by tenant, and how many requests use it."""
 
     def __init__(
         self,
@@ -39,11 +64,20 @@ class OpenStore:
         self.database = database
         self._new_engine = new_engine
         self.location = location
+        self.signature = signature(location)
         self.users = 0
+        self.unused = asyncio.Event()
         self.held = 0
         """How many hooks use it, each in a thread."""
         self.used_s = time.monotonic()
         self._engines: dict[str, Engine] = {}
+        self._watchers: dict[str, LogWatcher] = {}
+        self._waits_ended = False
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the repository still has this store: it may move, be repaired, or start afresh."""
+        return not self.database.closed and signature(self.location) == self.signature
 
     def engine(self, tenant: str) -> Engine:
         """Return the engine of a tenant; opening its log may block."""
@@ -66,25 +100,45 @@ class OpenStore:
         log = self.log(tenant)
         return LogHead(*log.seen, log.now())
 
+    def watcher(self, tenant: str) -> LogWatcher:
+        """Return what waits for the log of a tenant to grow."""
+        watcher = self._watchers.get(tenant)
+        if watcher is None:
+            watcher = self._watchers[tenant] = LogWatcher(self.log(tenant))
+            if self._waits_ended:
+                watcher.close()
+        return watcher
+
+    def end_waits(self) -> None:
+        """Let everybody go on who waits for a log to grow, now and later."""
+        self._waits_ended = True
+        for watcher in self._watchers.values():
+            watcher.close()
+
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Keep the store open."""
         self.users += 1
+        self.unused.clear()
         try:
             yield
         finally:
             self.users -= 1
             self.used_s = time.monotonic()
+            if not self.users:
+                self.unused.set()
 
     def close_engines(self) -> None:
         """Answer the commands that wait, and refuse others."""
-        for engine in self._engines.values():
+        for engine in list(self._engines.values()):
             engine.close()
 
     def close(self) -> None:
-        """Answer the commands that wait, and close the store."""
+        """Answer the commands that wait, and close the store; its waits have been ended."""
         self.close_engines()
         self.database.close()
+        for watcher in self._watchers.values():
+            watcher.join()
 
 
 class HubStores:
@@ -98,13 +152,17 @@ class HubStores:
         on_open: Callable[[OpenStore], None] = lambda _: None,
     ) -> None:
         """`default`: the store of requests that name none."""
-        self.environ = {**environ, "COORD_HUB": "off"}
+        self.environ = {**environ, "COORD_HUB": "off", "COORD_URL": ""}  # a pin names each store
         self.default = default
         self._on_open = on_open
         self._open: dict[str, OpenStore] = {}
         self._opening: dict[str, asyncio.Future[OpenStore]] = {}
-        self._users = threading.Lock()
-        self._folders: dict[str, StoreLocation] = {}
+        self._users = threading.Condition()
+        self._closing: set[asyncio.Future[None]] = set()
+        self._folders: OrderedDict[str, StoreLocation] = OrderedDict()
+        """The location of each worktree that clients have named."""
+        self._known: OrderedDict[str, StoreLocation] = OrderedDict()
+        """The location of each store that was open, by its folder: a token opens it again."""
         self.threads = ThreadPoolExecutor(OPENERS, thread_name_prefix="coord-hub")
         self.closed = False
 
@@ -120,17 +178,20 @@ class HubStores:
 
     async def of_root(self, root: str) -> OpenStore:
         """Return the store of a worktree on this machine; "" is the store of the user."""
-        known = self._folders.get(root)
-        location = known or await self.run(self._locate, root)
+        location = self._folders.get(root)
+        if location is not None and (store := self._current(location.folder)) is not None:
+            return store
+        location = await self.run(self._locate, root)
+        _remember(self._folders, root, location)
         return await self.at(location)
 
     async def of_repository(self, repository_id: str) -> OpenStore:
-        """Return the open store of a repository by its id; "" is the default."""
+        """Return the store of a repository that the hub has served; "" is the default."""
         if repository_id in ("", self.default.repository_id):
             return await self.at(self.default)
-        for store in self:
-            if store.location.repository_id == repository_id:
-                return store
+        for location in list(self._known.values()):
+            if location.repository_id == repository_id:
+                return await self.at(location)
         raise NotFound(
             f"this hub does not serve the repository {repository_id[:80]!r}",
             hint="start coord serve in that repository, or name one of coord serve --status",
@@ -139,43 +200,85 @@ class HubStores:
     def adopt(self, root: str, store: OpenStore) -> None:
         """Serve a store that is open already, as that of a worktree."""
         self._folders[root] = store.location
-        self._open[store.location.folder] = store
+        self._add(store)
 
     def location_of(self, root: str) -> StoreLocation | None:
         """Return the location of a worktree whose store was asked for."""
         return self._folders.get(root)
 
-    def by_store_id(self, store_id: str) -> OpenStore | None:
-        """Return the open store that has an id."""
-        return next((store for store in self if store.database.store_id.startswith(store_id)), None)
+    async def of_store_id(self, store_id: str) -> OpenStore | None:
+        """Return the store whose id begins so, if the hub has served it."""
+        for store in self:
+            if store.database.store_id.startswith(store_id) and store.is_current:
+                return store
+        for location in list(self._known.values()):
+            if location.store_id.startswith(store_id):
+                store = await self.at(location)
+                return store if store.database.store_id.startswith(store_id) else None
+        return None
 
     async def at(self, location: StoreLocation) -> OpenStore:
-        """Return the store of a location, opened if it is not."""
-        store = self._open.get(location.folder)
+        """Return the store that a location has now, opened if it is not."""
+        store = self._current(location.folder)
         if store is not None:
             return store
         if self.closed:
-            raise Unavailable("the hub is stopping", hint="try again")
+            raise Unreachable("the hub is stopping", hint="try again")
         opening = self._opening.get(location.folder)
         if opening is None:
             opening = asyncio.ensure_future(self._open_at(location))
             self._opening[location.folder] = opening
-            opening.add_done_callback(lambda _: self._opening.pop(location.folder, None))
+            opening.add_done_callback(lambda done: self._opened(location.folder, done))
         return await asyncio.shield(opening)
 
     async def engine(self, store: OpenStore, tenant: str) -> Engine:
         """Return the engine of a tenant."""
         return store.known_engine(tenant) or await self.run(store.engine, tenant)
 
+    def _current(self, folder: str) -> OpenStore | None:
+        """Return the open store of a folder, unless its repository has another one now."""
+        store = self._open.get(folder)
+        if store is None or store.is_current:
+            return store
+        self._retire(store)
+        return None
+
+    def _opened(self, folder: str, opening: "asyncio.Future[OpenStore]") -> None:
+        self._opening.pop(folder, None)
+        if not opening.cancelled():
+            opening.exception()  # those who wait for it have got it
+
     async def _open_at(self, location: StoreLocation) -> OpenStore:
-        database, location = await self.run(open_location, location)
-        store = OpenStore(database, location)
+        store: OpenStore = await self.run(self._open_now, location)
         if self.closed:
             await self.run(store.close)
-            raise Unavailable("the hub is stopping", hint="try again")
-        self._open[location.folder] = store
+            raise Unreachable("the hub is stopping", hint="try again")
+        self._add(store)
         self._on_open(store)
         return store
+
+    def _open_now(self, location: StoreLocation) -> OpenStore:
+        """Open the store that is pinned now, which may be another one than when the location was found."""
+        if not location.pinned:
+            return OpenStore(*open_location(location))
+        while True:
+            location = self._found_again(location)
+            file = signature(location).file
+            database, opened = open_location(location)
+            store = OpenStore(database, opened)
+            store.signature = store.signature._replace(file=file)
+            if _pinned(self._found_again(location)) == _pinned(opened):
+                return store
+            database.close()
+
+    def _found_again(self, location: StoreLocation) -> StoreLocation:
+        repository = location.repository
+        return self._locate("" if repository is None else repository.root or repository.commondir)
+
+    def _add(self, store: OpenStore) -> None:
+        self._open[store.location.folder] = store
+        location = store.location._replace(store_id=store.database.store_id)
+        _remember(self._known, location.folder, location)
 
     def _locate(self, root: str) -> StoreLocation:
         location = find_location(root, self.environ) if root else user_location(self.environ)
@@ -183,7 +286,6 @@ class HubStores:
             raise NotFound(f"{root[:200]} is no repository", hint="the hub sees the folders of its machine")
         if not location.pinned:
             raise NotFound(f"coord is not in use in {root[:200]}", hint="coord init sets it up")
-        self._folders[root] = location
         return location
 
     @contextmanager
@@ -199,31 +301,72 @@ class HubStores:
             if store is not None:
                 with self._users:
                     store.held -= 1
+                    self._users.notify_all()
                 store.used_s = time.monotonic()
+
+    # Closing.
+
+    def reopen(self) -> None:
+        """Let every store be opened again by whoever needs it next."""
+        for store in self:
+            self._retire(store)
 
     async def close_idle(self, idle_s: float = IDLE_S) -> None:
         """Close the stores that nobody used for some time; the default stays open."""
         now = time.monotonic()
         for folder, store in list(self._open.items()):
             busy = store.users or store.held
-            if not busy and now - store.used_s > idle_s and folder != self.default.folder:
-                await self._close(folder)
+            idle = not busy and now - store.used_s > idle_s and folder != self.default.folder
+            if idle or not store.is_current:
+                self._retire(store)
+        await self._until_closed()
 
     async def close(self) -> None:
         """Close everything; requests that come later are refused."""
-        self.closed = True
-        for folder in list(self._open):
-            await self._close(folder)
+        with self._users:
+            self.closed = True
+            self._users.notify_all()
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
+        for store in self:
+            self._retire(store)
+        await self._until_closed()
         self.threads.shutdown(wait=False)
 
-    async def _close(self, folder: str) -> None:
+    def _wait_for_hooks(self, store: OpenStore) -> None:
         with self._users:
-            if self._open[folder].held and not self.closed:
-                return
-            store = self._open.pop(folder)
-        for root in [root for root, location in self._folders.items() if location.folder == folder]:
-            del self._folders[root]
+            self._users.wait_for(lambda: not store.held or self.closed, RETIRED_S)
+
+    async def _until_closed(self) -> None:
+        """Wait until the stores that nobody uses are closed."""
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _retire(self, store: OpenStore) -> None:
+        """Give the store to nobody any more, and close it as soon as nobody uses it."""
+        with self._users:
+            del self._open[store.location.folder]
+        store.end_waits()
+        closing = asyncio.ensure_future(self._close(store))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def _close(self, store: OpenStore) -> None:
+        if store.users and not self.closed:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(store.unused.wait(), RETIRED_S)
+        if store.held and not self.closed:
+            await self.run(self._wait_for_hooks, store)
         try:
             await self.run(store.close)
         except CoordError:
             return
+
+
+def _pinned(location: StoreLocation) -> tuple[str, str, int]:
+    return location.url, location.store_id, location.epoch
+
+
+def _remember(known: OrderedDict[str, StoreLocation], key: str, location: StoreLocation) -> None:
+    known[key] = location
+    known.move_to_end(key)
+    while len(known) > KNOWN_MAX:
+        known.popitem(last=False)

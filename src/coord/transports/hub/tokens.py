@@ -98,17 +98,19 @@ class Tokens:
         except Invalid:
             return None
         known = self._known.get(parsed.hash)
-        if known is not None and not fresh and time.monotonic() - known.at_s < REUSED_S:
+        lately = known is not None and not fresh and time.monotonic() - known.at_s < REUSED_S
+        if known is not None and lately and known.store.is_current:
             return None if known.info.is_expired(round(time.time() * 1000)) else known
-        store = stores.by_store_id(parsed.store_id)
-        if store is None:
-            return None
-        is_open = store.known_engine(parsed.tenant) is not None
-        if not is_open:
-            self._check_empty()
         try:
-            engine = await stores.engine(store, parsed.tenant)
-            info: TokenInfo | None = await engine.ask(FindToken(parsed.hash))
+            store = await stores.of_store_id(parsed.store_id)
+            if store is None:
+                return None
+            is_open = store.known_engine(parsed.tenant) is not None
+            if not is_open:
+                self._check_empty()
+            with store.in_use():
+                engine = await stores.engine(store, parsed.tenant)
+                info: TokenInfo | None = await engine.ask(FindToken(parsed.hash))
         except (Invalid, NotFound, Unsupported):
             return None
         if info is None:

@@ -10,7 +10,7 @@ import pytest
 
 from coord.core.errors import Denied, Invalid, NotFound, Unknown, Unreachable, Unsupported
 from coord.core.identity import Caller
-from coord.core.locks.commands import AcquireLocks, ListLocks, LockReply, Outcome
+from coord.core.locks.commands import AcquireLocks, ListLocks, LockReply, Outcome, ReleaseLocks
 from coord.core.tasks.commands import ClaimTask
 from coord.engine.engine import Engine
 from coord.sdk.remote import wire
@@ -166,6 +166,8 @@ def test_what_answers_may_be_no_hub() -> None:
     """A web server at the same address is named, not decoded."""
     with pytest.raises(Exception, match="is no hub of coord: it answered 200"):
         decode_answer(200, b"<html>", wire.Welcome, "http://x")
+    with pytest.raises(Broken):  # in the middle of a client's life, a proxy may say that the answer is lost
+        decode_answer(504, b"<html>", wire.Answers, "http://x", begun=True)
 
 
 def test_a_folder_that_is_no_repository(tmp_path: Any) -> None:
@@ -173,3 +175,80 @@ def test_a_folder_that_is_no_repository(tmp_path: Any) -> None:
     with closing(UnixChannel(shared_hub().path)) as channel, pytest.raises((NotFound, Denied)):
         say_hello(channel, str(tmp_path), "local", PATIENCE_S)
     assert list(tmp_path.iterdir()) == []
+
+
+# In doubt.
+
+
+@pytest.mark.parametrize("faults", [["after", *["before"] * 1000], ["after", "before", *["after"] * 1000]])
+def test_a_lost_answer_stays_in_doubt_until_there_is_one(setting: Setting, faults: list[str]) -> None:
+    """The hub took the command and died: that it cannot be reached later does not undo it."""
+    setting.channel.faults = faults
+    with pytest.raises(Unknown):
+        setting.hub_only.engine("local").call(CLAIM, timeout=0.5)
+    assert setting.claims() == [1]
+
+
+def test_a_lost_answer_and_a_lost_store_is_doubt(setting: Setting) -> None:
+    """The fallback fails, too: "nothing was done" would be a lie."""
+
+    def fail() -> Database[Any]:
+        raise Unreachable("the server is down")
+
+    setting.channel.faults = ["after"]
+    setting.with_store._open_direct = fail
+    with pytest.raises(Unknown):
+        setting.with_store.engine("local").call(CLAIM)
+    setting.channel.faults = ["before"]
+    with pytest.raises(Unreachable, match="server is down"):
+        setting.with_store.engine("local").call(CLAIM)
+
+
+def test_without_the_hub_all_commands_run_before_an_error_is_raised(setting: Setting) -> None:
+    """As with an engine: one refusal does not keep the others from running."""
+    setting.channel.faults = ["before"]
+    wrong = ReleaseLocks(ADA, "r", ("file:a",))
+    with pytest.raises(NotFound, match="nobody holds"):
+        setting.with_store.engine("local").call_many([wrong, CLAIM])
+    assert setting.claims() == [1]
+
+
+def test_each_tenant_has_its_own_head(setting: Setting) -> None:
+    """One connection, two tenants: the head of one log says nothing about the other."""
+    setting.hub_only.engine("local").call(CLAIM)
+    root = setting.hub_only.target("local").root
+    welcome = say_hello(setting.channel, root, "local", PATIENCE_S)
+    fresh = RemoteDatabase("x", root, setting.channel, welcome, None)
+    other = fresh.log("other")
+    assert other.seen.offset < fresh.log("local").seen.offset
+    assert not other.wait(other.seen.offset, 0.01)
+
+
+@pytest.mark.parametrize("ask", ["load", "tail", "trim", "other tenant"])
+def test_every_question_goes_on_without_the_hub(setting: Setting, ask: str) -> None:
+    setting.hub_only.engine("local").call(CLAIM)
+    log, engine = setting.with_store.log("local"), setting.with_store.engine("local")
+    setting.channel.faults = ["after"]
+    if ask == "load":
+        log.load(["head"])
+        assert log.seen.offset == setting.stored.log("local").seen.offset
+    elif ask == "tail":
+        assert len(log.tail(0, 10)) == 1
+    elif ask == "trim":
+        assert engine.trim() == 0
+    else:
+        assert setting.with_store.log("other").seen.offset < log.seen.offset
+    assert len(setting.opened) == 1
+
+
+def test_another_store_or_version_behind_the_socket_is_left(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hub that was replaced in the middle of a client's life may have another store there."""
+    monkeypatch.setattr(setting.hub_only, "store_id", "another")
+    with pytest.raises(Unreachable, match="another store"):
+        setting.hub_only.engine("local").call(CLAIM, timeout=0.1)
+    assert setting.claims() == []
+    monkeypatch.setattr("coord.transports.hub.calls.VERSION", "9.9.9")
+    assert setting.with_store.engine("local").call(CLAIM).success
+    assert len(setting.opened) == 1, "its own store has the same version"
