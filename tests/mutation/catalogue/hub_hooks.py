@@ -5,7 +5,44 @@ from tests.mutation.mutant import Mutant
 TESTS = "tests/system/hub/test_hooks.py"
 UNIT_TESTS = "tests/unit/transports/hub/hooks/test_answers.py"
 
+START_TESTS = "tests/system/hub/test_start.py"
+
 MUTANTS = [
+    Mutant(
+        "a hub starts although nobody wants one",
+        "coord.host.runtime.start_hub:start_hub",
+        "if not is_wanted(environ):",
+        "if False:",
+        (f"{START_TESTS}::test_nobody_starts_a_hub_that_nobody_wants",),
+    ),
+    Mutant(
+        "the command of an agent starts a hub in its sandbox",
+        "coord.sdk.client.open:_start_hub",
+        "if not shows_agent(environ):",
+        "if True:",
+        (f"{START_TESTS}::test_nobody_starts_a_hub_that_nobody_wants",),
+    ),
+    Mutant(
+        "a hub keeps the environment of the agent that started it",
+        "coord.host.runtime.start_hub:start_hub",
+        "if name in KEPT or name.startswith(KEPT_PREFIXES)",
+        "if True",
+        (f"{START_TESTS}::test_the_first_hook_starts_a_hub_and_the_next_one_uses_it",),
+    ),
+    Mutant(
+        "an agent decides that a hub is started",
+        "coord.transports.cli.handlers.setup:init",
+        "if args.hub and _tool():",
+        "if False:",
+        (f"{START_TESTS}::test_an_agent_cannot_ask_for_it",),
+    ),
+    Mutant(
+        "a hub that was killed and not reaped still counts as running",
+        "coord.sdk.remote.address:is_running",
+        " and probe(now).life is ProcessState.ALIVE",
+        "",
+        ("tests/unit/sdk/remote/test_address.py",),
+    ),
     Mutant(
         "a hook without an answer of the hub allows the call",
         "coord.integrations.hooks.hook:Hook._ask_hub",

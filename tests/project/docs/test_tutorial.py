@@ -55,6 +55,7 @@ class Shell:
             "HOME": str(home),
             "PATH": os.pathsep.join((programs, os.environ["PATH"])),
             "XDG_RUNTIME_DIR": str(home),
+            "COORD_HUB": "off",  # a hub of the user who runs the tests
         }
         self.folder = folder
         self.background: subprocess.Popen[str] | None = None

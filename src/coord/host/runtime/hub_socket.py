@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SOCKET = "hub.sock"
 OFF = "off"
 """The value of COORD_HUB with which a process uses no hub."""
-RUNTIME_CHARS_MAX = 40
+RUNTIME_CHARS_MAX = 80
 """The path of a socket may have about a hundred bytes."""
 PID_BYTES = 4
 """The size of a pid, which begins the credentials of a socket; the uid follows it."""

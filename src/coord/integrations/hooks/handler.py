@@ -92,6 +92,8 @@ class HookHandler:
         self._runs = runs
         self._opener = opener
         self.settings = Settings()
+        self.home: StoreLocation | None = None
+        """The store of the session, if coord is in use there."""
         self._open: list[Connection] = []
         self._by_folder: dict[str, Connection] = {}
 
@@ -443,7 +445,7 @@ class HookHandler:
             restore_templates(home.repository.commondir)
 
     def _home(self) -> StoreLocation | None:
-        home = home_location(self.event, self._environ)
+        self.home = home = home_location(self.event, self._environ)
         if home is not None and home.repository is not None:
             self.settings = read_settings(read_consented(home.repository, self._environ))
         return home

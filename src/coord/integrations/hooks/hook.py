@@ -138,6 +138,10 @@ class Hook:
         gate = HookHandler(self.event, payload, environ, self._reply, open_by=open_by, runs=runs)
         try:
             gate.handle()
+            if gate.home is not None:
+                from coord.host.runtime.start_hub import start_hub
+
+                start_hub(os.environ, self.event.cwd)
         except CoordError as error:
             settings = gate.settings
             self.closed = {True: settings.closed_for_writes, False: settings.closed_for_reads}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from coord.core.errors import CoordError
-from coord.host.repository import Repository
+from coord.host.repository import Repository, find_repository
 from coord.integrations.git.gate.accepted import protected_branches
 from coord.integrations.git.gate.hidden_guides import hidden_guides, hidden_text
 from coord.integrations.git.gate.stubs import PROTECTED
@@ -34,6 +34,7 @@ from coord.integrations.setup.tools import (
 )
 from coord.integrations.shell_effects.enforcement_files import INCIDENTS, incidents_of
 from coord.sdk.reports.doctor import BAD, OK, WARN, Finding
+from coord.sdk.reports.hub import hub_answers
 
 SHOWN_MAX = 3
 INCIDENT_DAYS = 7
@@ -254,7 +255,9 @@ def _check_tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
     if wrong := _check_settings(tool, root, environ):
         return wrong
     command = str(_hooks_in(tool, root, environ)[0]["command"])
+    began = time.monotonic()
     problem = probe_hook(tool, command, root, environ)
+    took_ms = (time.monotonic() - began) * 1000
     if problem:
         lost = is_shared(command) and not shutil.which("coord", path=environ.get("PATH"))
         hint = "put coord on the PATH" if lost else "coord doctor --fix"
@@ -262,8 +265,13 @@ def _check_tool(tool: Tool, root: str, environ: Mapping[str, str]) -> Finding:
     return (
         _check_trust(root, environ)
         if tool is CODEX
-        else Finding(tool.name, OK, f"{tool.title}: the hook answers")
+        else Finding(tool.name, OK, f"{tool.title}: the hook answers {_by(root, environ)}in {took_ms:.0f} ms")
     )
+
+
+def _by(root: str, environ: Mapping[str, str]) -> str:
+    """Return who answers hooks here, as a part of a sentence."""
+    return "through the hub " if hub_answers(find_repository(root), environ) else ""
 
 
 def _check_codex_worktrees(root: str, environ: Mapping[str, str]) -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from coord.core.errors import Corrupt, Invalid, NotFound, Unsupported
 from coord.core.ids import short_repr
-from coord.host.caller import find_tenant
+from coord.host.caller import find_tenant, shows_agent
 from coord.host.high_water import HighWater
 from coord.host.pin import replace_damaged
 from coord.host.runtime.hub_socket import hub_socket
@@ -126,10 +126,26 @@ def open_for_use(
         found, why = open_through_hub(socket, location, tenant, lambda: open_location(location, timeout)[0])
         if found is not None:
             return found, location
+        _start_hub(location, environ)
         database, location = open_location(location, timeout)
         database.notice = f"{why}, so this command uses the store itself" if why else ""
         return database, location
+    _start_hub(location, environ)
     return open_location(location, timeout)
+
+
+def _start_hub(location: StoreLocation, environ: Mapping[str, str]) -> None:
+    """Start the hub of this user for later commands, if the user wants it; an agent's command never does.
+
+    The command of an agent may run in a sandbox, which the hub would inherit.
+    """
+    repository = location.repository
+    if not location.pinned or repository is None or environ.get("COORD_HUB") or is_hub(location.url):
+        return
+    from coord.host.runtime.start_hub import start_hub
+
+    if not shows_agent(environ):
+        start_hub(environ, repository.root or repository.commondir)
 
 
 def open_existing(

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from coord.host.processes import describe
+from coord.core.identity import ProcessState
+from coord.host.processes import describe, probe
 from coord.host.runtime.hub_socket import runtime_folder
 
 STATE = "hub.json"
@@ -36,4 +37,4 @@ def read_state(environ: Mapping[str, str]) -> HubState | None:
 def is_running(state: HubState) -> bool:
     """Whether the process that a state file names is still that hub."""
     now = describe(state.pid)
-    return now is not None and now.start == state.start
+    return now is not None and now.start == state.start and probe(now).life is ProcessState.ALIVE

@@ -122,7 +122,7 @@ class _Line:
         flag = self.flag(name)
         if flag is not None:
             self.flags.add(flag.name)
-            self.awaiting = flag if flag.value and not equals else None
+            self.awaiting = flag if flag.value and not flag.implied and not equals else None
 
 
 def _listed(item: Flag | Argument, current: str, ask: Asks) -> list[str]:

@@ -97,7 +97,9 @@ class _Reading:
         flag = self._flag(name)
         if not flag.value and equals:
             raise Invalid(f"{name} takes no value", hint="omit the value")
-        if flag.value and not equals:
+        if flag.implied and not equals:
+            value = flag.implied
+        elif flag.value and not equals:
             if not self._left or self._left[-1].startswith("--"):
                 raise Invalid(f"{name} needs a value", hint=f"{name} {flag.value}, or {name}={flag.value}")
             value = _readable(self._left.pop())

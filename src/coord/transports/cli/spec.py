@@ -18,6 +18,8 @@ class Flag(NamedTuple):
     excludes: str = ""
     completes: str = ""
     dest: str = ""
+    implied: str = ""
+    """The value of the flag without one; another value follows `=`."""
 
     @property
     def spelled(self) -> str:

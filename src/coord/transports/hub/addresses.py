@@ -11,6 +11,7 @@ import msgspec
 
 from coord.core.errors import Invalid, Refused, Unavailable
 from coord.host.runtime.hub_socket import SOCKET, runtime_folder
+from coord.host.runtime.start_hub import ATTEMPT, LOCK
 from coord.sdk.remote.address import STATE, HubState
 
 PORT = 7420
@@ -18,7 +19,6 @@ DEFAULT_LISTEN = f"127.0.0.1:{PORT}"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 BACKLOG = 2048
 SOCKET_PATH_BYTES_MAX = 100
-LOCK = "hub.lock"
 
 
 class Listen(NamedTuple):
@@ -116,7 +116,8 @@ class HubFiles:
 
     def remove(self) -> None:
         """Remove the socket and the state file, and let another hub start."""
-        for path in (self.socket, self.state):
+        attempt = f"{os.path.dirname(self.socket)}/{ATTEMPT}"
+        for path in (self.socket, self.state, attempt):
             with suppress(OSError):
                 os.unlink(path)
         if self._lock >= 0:

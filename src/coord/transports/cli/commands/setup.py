@@ -22,6 +22,7 @@ COMMANDS = (
             Flag("shared", "write hooks into files that git tracks", excludes="user"),
             Flag("user", "write hooks into your user settings"),
             Flag("tools", "only add these: claude, codex, gemini", "NAMES", "name"),
+            Flag("hub", "start your hub when one is needed", "HOW", choices=("auto", "off"), implied="auto"),
         ),
         connects=False,
         details="Writes hooks for all tools into files that git does not track. Without a terminal and"

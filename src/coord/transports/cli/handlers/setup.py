@@ -33,6 +33,7 @@ class InitArgs(Args, frozen=True):
     shared: bool
     user: bool
     tools: str
+    hub: str
 
 
 def init(options: Options, args: InitArgs) -> Answer | str:
@@ -48,8 +49,14 @@ def init(options: Options, args: InitArgs) -> Answer | str:
             "only people may replace the store: every lock in it would be lost",
             hint="ask the person you work for to run: coord init --new-store",
         )
+    if args.hub and _tool():
+        raise Refused(
+            "only people decide whether a hub is started",
+            hint=f"ask the person you work for to run: coord init --hub={args.hub}",
+        )
     location = None
     if not args.dry_run:
+        _set_hub(args.hub)
         _confirm_configuration(yes=args.yes)
         location = initialise(os.getcwd(), os.environ, url=options.url, new_store=args.new_store)
     if location and location.repository is None:
@@ -75,6 +82,14 @@ def init(options: Options, args: InitArgs) -> Answer | str:
     }
     line = f"The store of this repository is {redact(location.url)}"
     return _carry_out(plans, fields, line, agreed=args.yes or _agrees(plans, line, whole=args.diff))
+
+
+def _set_hub(how: str) -> None:
+    """Remember whether commands and hooks of this user start a hub; nothing changes if `how` is empty."""
+    from coord.host.runtime.start_hub import want
+
+    if how:
+        want(os.environ, wanted=how != "off")
 
 
 def _confirm_configuration(*, yes: bool) -> None:
@@ -347,6 +362,7 @@ def _examine(options: Options, args: DoctorArgs) -> "Report":
     from coord.host.repository import find_repository
     from coord.integrations.setup.checks import examine_hooks
     from coord.sdk.reports.doctor import examine
+    from coord.sdk.reports.hub import examine_hub
 
     report = examine(
         options.url,
@@ -361,6 +377,7 @@ def _examine(options: Options, args: DoctorArgs) -> "Report":
     repository = None if report.error is not None else find_repository(os.getcwd())
     if repository is not None:
         report.findings.extend(examine_hooks(repository, os.environ))
+    report.findings.extend(examine_hub(repository, os.environ))
     return report
 
 
