@@ -79,9 +79,10 @@ def test_a_frame_in_a_pipe_is_json(busy: Coord) -> None:
 
 def test_without_a_terminal_it_names_the_dashboard(busy: Coord) -> None:
     """A pipe, a terminal that asks for JSON, one that cannot move its cursor: exit 2, nothing is drawn."""
-    refused = busy("ann top")
-    assert refused.code == 2
-    assert "coord dashboard prints the state once" in refused.line
+    for words in ("ann top", "ann top -o table", "ann top -o wide"):
+        refused = busy(words)
+        assert refused.code == 2
+        assert "coord dashboard prints the state once" in refused.line
     for terminal in (live(80, TERM="dumb"), live(80, COORD_OUTPUT="json"), live(80, "--json")):
         assert terminal.exit_code() == 2
         assert "coord dashboard" in terminal.shown
