@@ -128,7 +128,9 @@ MUTANTS = [
         "coord.transports.cli.top.view:TopView.press",
         "self._find(time.monotonic())",
         "pass",
-        ("tests/unit/transports/cli/top/test_screen.py::test_a_lock_is_stolen_with_the_keyboard",),
+        (
+            "tests/unit/transports/cli/top/test_view.py::test_keys_that_come_together_act_on_the_rows_they_mean",
+        ),
     ),
     Mutant(
         "coord top asks a busy log without a pause",

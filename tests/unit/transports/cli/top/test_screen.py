@@ -228,10 +228,12 @@ class Keyboard:
         self._monkeypatch.setenv("TERM", "xterm")
         return self
 
-    def wait_for(self, text: str) -> None:
+    def wait_for(self, *texts: str) -> str:
+        """Wait until one of these texts is shown; return all that was."""
         shown = b""
-        while text.encode() not in shown:
+        while not any(text.encode() in shown for text in texts):
             shown += os.read(self.master, 65536)
+        return shown.decode(errors="replace")
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode())
@@ -336,6 +338,7 @@ def test_a_store_that_is_gone_for_a_while_ends_nothing(
 def test_a_lock_that_changed_hands_is_not_stolen(keyboard: Keyboard, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user agreed to take it from bob; meanwhile bob released it and cid took it."""
     monkeypatch.setattr(screen_module, "READ_S", 60.0)
+    said: list[str] = []
     with connect(session="s-ann") as client:
 
         def typist() -> None:
@@ -345,10 +348,11 @@ def test_a_lock_that_changed_hands_is_not_stolen(keyboard: Keyboard, monkeypatch
             beside("bob task release A-001-login 1")
             beside("cid lock src/login.py")
             keyboard.type("y")
-            keyboard.wait_for("nothing was done: file:src/login.py is now with s-cid; look again")
+            said.append(keyboard.wait_for("nothing was done", "Lock acquired"))
             keyboard.type("q")
 
         keyboard.run(client, typist)
+        assert "nothing was done: file:src/login.py is now with s-cid; look again" in said[0]
         assert {each.resource: each.owner for each in client.locks()}["file:src/login.py"] == "s-cid"
 
 

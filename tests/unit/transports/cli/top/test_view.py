@@ -96,6 +96,14 @@ def test_a_filter_shows_only_rows_with_its_words(busy: Coord, drive: Drive) -> N
     assert view.press("enter", "r", "s", "m", "j", "tab", "G"), "without a row, keys do nothing"
 
 
+def test_keys_that_come_together_act_on_the_rows_they_mean(busy: Coord, drive: Drive) -> None:
+    """A slow line may deliver the filter, the jump and the action at once, without a frame in between."""
+    view = drive("ann")
+    for key in (*"/login.py", "enter", *":locks", "enter", "s"):
+        view.view.press(Key(key, key if len(key) == 1 else ""))
+    assert "steal file:src/login.py from s-bob; reason: _" in view.shown()
+
+
 def test_q_quits_but_not_while_somebody_types(busy: Coord, drive: Drive) -> None:
     view = drive("ann")
     view.press("/", "q", "escape", "?", "escape")
