@@ -24,6 +24,7 @@ from coord.core.tasks.commands import (
 )
 from coord.sdk.coordinator import TaskCoordinator
 from tests.linearizability.recorded import Recorder
+from tests.support.hub.fleet import open_coordinator
 
 TENANT, PROJECT = "local", "shop"
 LEASE_MS = 3_600_000
@@ -48,7 +49,9 @@ class StepClock:
 class Actor:
     """Claims, renews, gives back and hands in, and often in the name of others."""
 
-    def __init__(self, url: str, name: str, seed: int, tasks: int, history: str, clock: str) -> None:
+    def __init__(
+        self, url: str, name: str, seed: int, tasks: int, history: str, clock: str, hub: Any = None
+    ) -> None:
         self._chance = random.Random(f"{seed}/{name}")
         self._name = name
         self._tasks = [f"task-{n}" for n in range(tasks)]
@@ -57,6 +60,9 @@ class Actor:
         self._clock = StepClock(Path(clock)) if clock else None
         self._known: dict[str, tuple[str, int]] = {}
         self._drawn = 0
+        if hub is not None:
+            self._coordinator = open_coordinator({"url": url, "hub": hub})
+            return
         self._coordinator = TaskCoordinator.open(url, clock=self._time() if clock else None)
 
     def _time(self) -> Callable[[], int]:

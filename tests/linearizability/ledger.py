@@ -179,6 +179,9 @@ class Ledger:
     def _clock_accepted(self, position: int, at: int, event: dict[str, Any]) -> None:
         self.clock_accepted += 1
 
+    def _of_a_token(self, position: int, at: int, event: dict[str, Any]) -> None:
+        """Tokens change no task."""
+
     # What they share.
 
     def _follow(self, position: int, at: int, event: dict[str, Any], op: Op, expected: str) -> None:
@@ -248,4 +251,6 @@ READERS = {
     "expired": Ledger._expired,
     "limits.set": Ledger._limits_set,
     "clock.accepted": Ledger._clock_accepted,
+    "token.created": Ledger._of_a_token,
+    "token.used": Ledger._of_a_token,
 }

@@ -3,12 +3,13 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from coord.sdk.client.open import initialise
 from coord.sdk.coordinator import TaskCoordinator
 from coord.stores.open import install
 from tests.linearizability import recorded
@@ -17,6 +18,8 @@ from tests.linearizability.log_order import explain_all, read_log
 from tests.linearizability.task_model import Op
 from tests.linearizability.wing_gong import by_task, linearization, sweepers, timeless
 from tests.support.fork_server import Process, end, start
+from tests.support.git_folders import made_repository
+from tests.support.hub.fleet import hubs_of, new_token
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
 ACTORS = 5
@@ -40,15 +43,22 @@ def expect(process: Process, word: str) -> None:
     assert process.stdout.readline().strip() == word
 
 
-def record(url: str, folder: Path, seed: int, *, clock: str = "") -> list[Op]:
-    """Let several processes work on a few tasks at once, kill one in the middle; return what they noted."""
-    install(url)
+def record(
+    url: str, folder: Path, seed: int, *, clock: str = "", ways: Sequence[dict[str, object]] = ()
+) -> list[Op]:
+    """Let several processes work on a few tasks at once, kill one in the middle; return what they noted.
+
+    `ways` are those of hubs: the processes take them in turn.
+    """
+    if not ways:
+        install(url)
     paths = [folder / f"history-{seed}-{n}" for n in range(ACTORS)]
     with ExitStack() as stack:
         processes = []
         for n, path in enumerate(paths):
             options = {"url": url, "name": f"actor-{n}", "seed": seed, "tasks": 2, "rounds": ROUNDS}
             options |= {"history": str(path), "clock": clock}
+            options |= ways[n % len(ways)] if ways else {}
             processes.append(stack.enter_context(started(options)))
         for process in processes:
             expect(process, "ready")
@@ -88,6 +98,34 @@ def test_histories_on_the_clock_of_the_store(shared_url: str, tmp_path: Path, se
     for task, history in by_task(timeless(op) for op in ops).items():
         assert linearization(history) is not None, f"no order explains what was told about {task}"
     check_log_order(shared_url, ops)
+
+
+THROUGH_HUBS = [
+    ("sqlite", ("http",)),
+    ("sqlite", ("socket",)),
+    ("postgres", ("http", "socket")),
+    ("nats", ("socket", "http")),
+]
+"""A kind of store, and the way into each of its hubs."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("kind", "transports"), THROUGH_HUBS)
+def test_histories_through_hubs(
+    make_url: Callable[[str], str], tmp_path: Path, seed: int, kind: str, transports: tuple[str, ...]
+) -> None:
+    """Issue 16: what clients of one hub, or of two hubs on one server, were told has one order."""
+    url, repository = make_url(kind), tmp_path / "repository"
+    made_repository(repository)
+    initialise(str(repository), {}, url=url)
+    with hubs_of(repository, tmp_path, len(transports)) as hubs:
+        token = new_token(repository)
+        ways = [hub.way(transport, token) for hub, transport in zip(hubs, transports, strict=True)]
+        ops = record(url, tmp_path, seed, ways=ways)
+    assert_worked(ops)
+    for task, history in by_task(timeless(op) for op in ops).items():
+        assert linearization(history) is not None, f"no order explains what was told about {task}"
+    check_log_order(url, ops)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,6 +1,8 @@
 """Both hosts drain one plan while a host is cut off and comes back, and the server dies and comes back."""
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -19,8 +21,8 @@ UNTOLD_MOST = 4 * WORKERS
 LONG_S = PATIENCE_S * (50 if SOAK else 1.5)
 
 
-def start_workers(group: ProcessGroup, host: Host) -> Member:
-    """Let some processes of a host carry out tasks."""
+def start_workers(group: ProcessGroup, host: Host, way: Mapping[str, Any] | None = None) -> Member:
+    """Let some processes of a host carry out tasks, perhaps through a hub."""
     more = {
         "processes": WORKERS,
         "kills": 0,
@@ -29,6 +31,7 @@ def start_workers(group: ProcessGroup, host: Host) -> Member:
         "lease_s": LEASE_S,
         "book": str(group.folder / "book"),
         "doom": str(group.folder / "doom"),
+        **(way or {}),
     }
     (member,) = group.start("drainer", [group.options(f"{host.name}-", more)], host.enter)
     return member

@@ -24,6 +24,8 @@ from coord.stores.health import Check
 Body = TypeVar("Body")
 OK = 200
 POLL_S = 0.05
+WAIT_S = 30.0
+"""How long one request waits: a hub that is cut off without a word is noticed a little later."""
 GRACE_S = 5.0
 """How much longer a client waits than it gave the hub."""
 
@@ -62,9 +64,10 @@ class RemoteLog:
                 return direct.wait(after, max(0.0, left))
             if left <= 0:
                 return False
+            some = min(left, WAIT_S)
             try:
-                body = wire.Wait(self._database.target(self._tenant), after, left)
-                self.saw(self._database.post(wire.WAIT, body, wire.LogHead, left))
+                body = wire.Wait(self._database.target(self._tenant), after, some)
+                self.saw(self._database.post(wire.WAIT, body, wire.LogHead, some))
             except (Unreachable, Broken):
                 if not self._database.fall_back():
                     time.sleep(min(POLL_S, left))  # noqa: TID251 - a hub that starts again announces it to nobody

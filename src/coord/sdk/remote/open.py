@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coord.core.errors import CoordError, Invalid, Unreachable, Unsupported
+from coord.engine.engine import TIMEOUT_S
 from coord.host.store_location import StoreLocation
 from coord.sdk.remote.channel import Broken, Channel, UnixChannel
 from coord.sdk.remote.database import RemoteDatabase, say_hello
@@ -61,7 +62,7 @@ def open_http(
     try:
         while True:
             try:
-                welcome = say_hello(channel, "", "", max(HELLO_S, timeout))
+                welcome = say_hello(channel, "", "", min(max(HELLO_S, timeout), TIMEOUT_S))
                 return RemoteDatabase(url, "", channel, welcome, None)
             except (Unreachable, Broken):
                 if time.monotonic() + RETRY_S >= deadline:
