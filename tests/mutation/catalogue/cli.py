@@ -190,4 +190,11 @@ MUTANTS = [
         "False",
         ("tests/unit/transports/cli/top/test_screen.py::test_without_a_terminal_it_names_the_dashboard",),
     ),
+    Mutant(
+        "a steal with a fence takes whatever is there",
+        "coord.core.locks.revoke:steal_lock",
+        "command.fence and command.fence not in",
+        "False and command.fence not in",
+        ("tests/unit/core/locks/test_revoke.py::test_steal_with_a_fence_takes_only_the_lock_that_was_seen",),
+    ),
 ]

@@ -406,7 +406,10 @@ class FindTaskOptions(Command, frozen=True):
 
 
 class StealLock(ResourceCommand, frozen=True, kw_only=True):
-    """Take locks from a holder that is gone; with `force`, from any holder, and record the reason."""
+    """Take locks from a holder that is gone; with `force`, from any holder, and record the reason.
+
+    With a `fence`, one of them must have it: otherwise it is no longer the lock that the caller has seen.
+    """
 
     rule = "coord.core.locks.revoke:steal_lock"
     reply = LockReply
@@ -415,6 +418,7 @@ class StealLock(ResourceCommand, frozen=True, kw_only=True):
     force: bool = False
     reason: str = ""
     ttl_ms: int = 0
+    fence: int = 0
 
 
 class PreemptReply(Reply, frozen=True):

@@ -229,8 +229,12 @@ class LockCalls(Connection):
         force: bool = False,
         reason: str = "",
         ttl_s: float | None = None,
+        fence: int | None = None,
     ) -> LockReply:
-        """Take locks over from a holder that is dead or gone; with `force` from any, for a reason."""
+        """Take locks over from a holder that is dead or gone; with `force` from any, for a reason.
+
+        With `fence` only if one of them still has it.
+        """
         words = self.read_words(resource)
         client = self.store_for(words.texts)
         command = StealLock(
@@ -241,6 +245,7 @@ class LockCalls(Connection):
             force=force,
             reason=arguments.one_line("reason", reason),
             ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
+            fence=0 if fence is None else arguments.fence(fence),
         )
         return _with_notes(client.call(command), words)
 

@@ -93,6 +93,17 @@ def test_steal_by_force_is_audited(harness: LockHarness) -> None:
         harness.steal("cid", "name:nobody-has-it")
 
 
+def test_steal_with_a_fence_takes_only_the_lock_that_was_seen(harness: LockHarness) -> None:
+    """Whoever has it since then, even the same session, keeps it."""
+    fence = harness.lock("ann", "name:n").locks[0].fence
+    harness.release("ann", "name:n")
+    seen = harness.lock("cid", "name:n").locks[0].fence
+    steal: dict[str, Any] = {"force": True, "reason": "stuck"}
+    said = refused("not_stealable", lambda: harness.steal("bob", "name:n", fence=fence, **steal))
+    assert said.startswith(f"the lock with fence {fence} has ended; name:n is with cid ")
+    assert harness.steal("bob", "name:n", fence=seen, **steal).ok
+
+
 def test_steal_serves_what_else_came_free(harness: LockHarness) -> None:
     """LCK-35: who waits for another part of a stolen glob gets it in the same commit."""
     harness.lock("ann", "file:src/*")

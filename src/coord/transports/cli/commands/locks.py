@@ -123,6 +123,7 @@ COMMANDS = (
             Flag("dead-owner", "take it early if the owner's process is proven dead"),
             Flag("force", "take it from a live owner; requires --reason"),
             REASON,
+            FENCE,
         ),
     ),
     CommandSpec(

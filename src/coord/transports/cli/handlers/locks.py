@@ -124,6 +124,7 @@ class StealArgs(Args, frozen=True):
     dead_owner: bool
     force: bool
     reason: str
+    fence: int | None
 
 
 def steal(client: Client, args: StealArgs) -> Answer:
@@ -135,6 +136,7 @@ def steal(client: Client, args: StealArgs) -> Answer:
         dead_owner=args.dead_owner,
         force=args.force,
         reason=args.reason,
+        fence=args.fence,
     )
     return answer_of(_salvaged(client, reply))
 

@@ -224,7 +224,8 @@ def _steal(lock: Any, name: str, reason: str, taken: Snapshot) -> Words:
     """Return the line that takes a lock: without force, if its holder is proven dead."""
     holder = taken.session(lock.owner)
     dead = holder is not None and holder.liveness is Liveness.DEAD
-    return _line("steal", name, dead_owner=dead, force=not dead, reason=reason)
+    fence = str(lock.fence)
+    return _line("steal", name, dead_owner=dead, force=not dead, reason=reason, fence=fence)
 
 
 def _line(name: str, *words: str, **flags: str | bool) -> Words:

@@ -54,6 +54,7 @@ def test_a_reason_and_a_name_arrive_as_they_are(reason: str, name: str) -> None:
         ((command, values),) = typed(found, reason)
     assert command == "steal"
     assert (values["resource"], values["reason"], values["force"]) == (f"name:{name}", reason, True)
+    assert values["fence"] == 7
 
 
 @given(TEXTS, TEXTS)

@@ -348,7 +348,7 @@ def test_a_lock_that_changed_hands_is_not_stolen(keyboard: Keyboard, monkeypatch
             beside("bob task release A-001-login 1")
             beside("cid lock src/login.py")
             keyboard.type("y")
-            said.append(keyboard.wait_for("nothing was done", "Lock acquired"))
+            said.append(keyboard.wait_for("nothing was done", "Lock acquired", "refused"))
             keyboard.type("q")
 
         keyboard.run(client, typist)
