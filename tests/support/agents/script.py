@@ -58,6 +58,15 @@ class Mcp:
 
 
 @dataclass(frozen=True)
+class McpCall:
+    """Call a tool of an MCP server."""
+
+    server: str
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class SubAgent:
     """Start a sub-agent with a script of its own, and wait for it."""
 
@@ -79,7 +88,7 @@ class Pause:
     go: threading.Event = field(default_factory=threading.Event)
 
 
-Step = Read | Edit | Replace | Shell | Patch | Mcp | SubAgent | Say | Pause
+Step = Read | Edit | Replace | Shell | Patch | Mcp | McpCall | SubAgent | Say | Pause
 Script = tuple[Step, ...]
 
 
@@ -133,7 +142,11 @@ def _answers(tool: str, step: Step, repository: Path, play: Play) -> list[Answer
         case _, Say():
             return [step]
         case _, Mcp(path, content):
-            return [_mcp_call(tool, {"whither": str(repository / path), "words": content})]
+            return [
+                _mcp_call(tool, "files", "put_words", {"whither": str(repository / path), "words": content})
+            ]
+        case _, McpCall(server, name, arguments):
+            return [_mcp_call(tool, server, name, arguments)]
         case _, SubAgent(script):
             return _agent_calls(tool, f"do your part ({_translate(tool, script, repository, play)})")
         case "claude", Read() | Edit() | Replace() | Shell():
@@ -145,13 +158,13 @@ def _answers(tool: str, step: Step, repository: Path, play: Play) -> list[Answer
     raise ValueError(f"{tool} has no tool for {type(step).__name__}")
 
 
-def _mcp_call(tool: str, arguments: dict[str, Any]) -> Call:
+def _mcp_call(tool: str, server: str, name: str, arguments: dict[str, Any]) -> Call:
     match tool:
         case "claude":
-            return Call("mcp__files__put_words", arguments)
+            return Call(f"mcp__{server}__{name}", arguments)
         case "codex":
-            return Call("put_words", arguments, "mcp__files")
-    return Call("mcp_files_put_words", arguments)
+            return Call(name, arguments, f"mcp__{server}")
+    return Call(f"mcp_{server}_{name}", arguments)
 
 
 def _claude_calls(step: Read | Edit | Replace | Shell, repository: Path) -> list[Answer]:

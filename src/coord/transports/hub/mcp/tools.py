@@ -160,7 +160,8 @@ def run_tool(client: Client, call: Call) -> dict[str, Any]:
     fields = {**given, "offset": client.log.seen.offset}
     if answer.failure is not None:
         return _refusal(answer.failure, fields)
-    return _result(visible(answer.line) + more, {"ok": True, **fields})
+    line = f"{visible(answer.line)} (offset {fields['offset']})"
+    return _result(line + more, {"ok": True, **fields})
 
 
 def failed(error: BaseException, command_id: str = "") -> dict[str, Any]:
@@ -189,10 +190,12 @@ def _short(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        name: _short(each)
-        for name, each in value.items()
-        if name not in UNTOLD and each not in (None, "", [], {}) and each is not False
+        name: _short(each) for name, each in value.items() if name not in UNTOLD and not _says_nothing(each)
     }
+
+
+def _says_nothing(value: Any) -> bool:
+    return not value and type(value) is not float
 
 
 Answered = tuple[Answer, str]
