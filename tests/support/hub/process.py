@@ -47,7 +47,7 @@ def private_home(folder: Path) -> Iterator[dict[str, str]]:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found[name] = str(path)
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "TZ", "PYTHONPATH") if name in os.environ}
-    with tempfile.TemporaryDirectory(prefix="ch-") as run:
+    with tempfile.TemporaryDirectory(prefix="ch-", dir="/tmp") as run:
         yield {**kept, **found, "XDG_RUNTIME_DIR": run}
 
 

@@ -1,6 +1,8 @@
 """Real agents that use coord through MCP: over `coord mcp`, and over HTTP with a token."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -11,8 +13,10 @@ import pytest
 
 from tests.support.agents.drive import TOOLS, USER_SETTINGS, Outcome, running_agent
 from tests.support.agents.prepared import environ_of, locks, prepared
+from tests.support.agents.programs import command_of
 from tests.support.agents.script import Edit, McpCall, Script
 from tests.support.agents.sessions import Place
+from tests.support.docs.pages import blocks_in
 from tests.support.hub.process import PATIENCE_S, serving
 
 BRIDGE = (sys.executable, "-m", "coord", "mcp")
@@ -60,7 +64,7 @@ def new_token(place: Place, environ: dict[str, str]) -> str:
 def test_an_agent_locks_through_mcp(tool: str, tmp_path: Path) -> None:
     """The lock of the bridge is that of the agent's own session, so its hooks let it edit the file."""
     place = prepared(tmp_path, tool)
-    with tempfile.TemporaryDirectory(prefix="ch-") as run:
+    with tempfile.TemporaryDirectory(prefix="ch-", dir="/tmp") as run:
         environ = {**environ_of(place), "XDG_RUNTIME_DIR": run}
         with serving(place.repository, environ) as hub:
             token = new_token(place, environ)
@@ -105,3 +109,50 @@ def check_listed(tool: str, outcome: Outcome) -> None:
             ("hub", "lock", "completed"),
             ("hub", "lock", "failed"),
         ]
+
+
+PAGE = "docs/how-to/mcp.md"
+FILES = {"claude": ".mcp.json", "codex": ".codex/config.toml", "gemini": ".gemini/settings.json"}
+
+
+def test_the_page_is_true(tmp_path: Path) -> None:
+    """Every command of the page succeeds, and the tools write the settings that it shows."""
+    programs = {tool: command_of(tool) for tool in TOOLS}
+    if None in programs.values():
+        pytest.skip("the coding agents are not installed (tools/setup agents)")
+    place = prepared(tmp_path, *TOOLS)
+    shims = tmp_path / "bin"
+    shims.mkdir()
+    for name, words in {**programs, "coord": (sys.executable, "-m", "coord")}.items():
+        (shims / name).write_text(f'#!/bin/sh\nexec {shlex.join(words or ())} "$@"\n')
+        (shims / name).chmod(0o755)
+    blocks = [
+        block.replace("coord serve >", "coord serve --listen 127.0.0.1:0 >")
+        for block in blocks_in(PAGE, "sh")
+    ]
+    script = "\n".join(["set -eu", "trap 'coord serve --stop >/dev/null 2>&1 || true' EXIT", *blocks])
+    with tempfile.TemporaryDirectory(prefix="ch-", dir="/tmp") as run:
+        environ = {**environ_of(place), "XDG_RUNTIME_DIR": run}
+        environ["PATH"] = f"{shims}:{environ['PATH']}"
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=place.repository,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S * 2,
+        )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "Lock acquired" in done.stdout
+    assert re.search("hub: .*/mcp .* Connected", done.stdout)
+    shown = [json.loads(block) for block in blocks_in(PAGE, "json")]
+    servers = {"claude": shown[0], "gemini": shown[1]}
+    for tool, wanted in servers.items():
+        where = place.repository if tool == "claude" else place.home
+        assert (
+            json.loads((where / FILES[tool]).read_text())["mcpServers"]["coord"]
+            == wanted["mcpServers"]["coord"]
+        )
+    (block,) = blocks_in(PAGE, "toml")
+    assert block.strip() in (place.home / FILES["codex"]).read_text()

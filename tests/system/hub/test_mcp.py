@@ -1,12 +1,16 @@
 """MCP with the official SDK as the client: over HTTP, over `coord mcp`, with a hub and without one."""
 
+import base64
 import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -339,6 +343,72 @@ def test_a_client_over_tcp_cannot_say_who_it_is(place: Place) -> None:
     assert answer.body["result"]["structuredContent"]["locks"][0]["owner"] == "tom"
 
 
+def over_socket(place: Place, message: Any, **headers: str) -> Answer:
+    """Send a message over the unix socket, as any process of the user may."""
+    body = json.dumps(message).encode()
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    head = [
+        "POST /mcp HTTP/1.1",
+        "Host: coord",
+        "Content-Type: application/json",
+        "Connection: close",
+        *lines,
+    ]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(PATIENCE_S)
+        connection.connect(place.hub.socket)
+        connection.sendall("\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body)
+        data = b""
+        while part := connection.recv(65536):
+            data += part
+    begin, _, rest = data.partition(b"\r\n\r\n")
+    return Answer(int(begin.split()[1]), json.loads(rest), {})
+
+
+def bridge_header(place: Place, **changes: Any) -> str:
+    said = {
+        "root": str(place.repository),
+        "cwd": str(place.repository),
+        "tenant": "local",
+        "store_id": place.hub.ready["store"],
+        "caller": {"session": "said"},
+        **changes,
+    }
+    return base64.b64encode(json.dumps(said).encode()).decode()
+
+
+def test_what_a_bridge_says_is_checked(place: Place) -> None:
+    """A hub that has another store there leaves the call to the bridge."""
+    lock = tool("lock", action="acquire", resources=["said.py"])
+    answer = over_socket(place, lock, Coord_Caller=bridge_header(place))
+    assert owner_of(answer.body) == "said"
+    other = over_socket(place, lock, Coord_Caller=bridge_header(place, store_id="0" * 32))
+    assert (other.status, "jsonrpc" in other.body) == (421, False)
+    for wrong in ("e30=", "!", bridge_header(place, root="/nowhere"), bridge_header(place, tenant="a b")):
+        refused = over_socket(place, lock, Coord_Caller=wrong)
+        assert refused.status < 500
+        assert refused.body["result"]["isError"]
+
+
+def test_a_bridge_cannot_claim_to_have_a_token(place: Place) -> None:
+    """Only a hub that has checked a token says so."""
+    lock = tool("lock", action="acquire", resources=["local.py"])
+    for token in ("", "t-000000000000"):
+        said = bridge_header(place, caller={"session": "local", "token": token})
+        assert owner_of(over_socket(place, lock, Coord_Caller=said).body) == "local"
+
+
+def test_a_plain_process_names_its_session(place: Place) -> None:
+    answer = over_socket(place, tool("lock", action="acquire", resources=["sub/../plain.py"], session="pia"))
+    assert answer.body["result"]["structuredContent"]["locks"][0]["resource"] == "file:plain.py"
+    assert (
+        "waiting_for"
+        in over_socket(place, tool("task", action="next", session="pia")).body["result"]["structuredContent"]
+    )
+    nobody = over_socket(place, tool("lock", action="acquire", resources=["plain.py"]))
+    assert nobody.body["result"]["isError"]
+
+
 def test_a_token_reaches_nothing_outside_of_its_store(place: Place) -> None:
     refused = called(place, "lock", action="acquire", resources=["name:claude-config"], session="tom")
     assert refused["structuredContent"]["error"]["code"] == "forbidden"
@@ -383,6 +453,48 @@ def test_a_task_from_the_queue_to_its_result(place: Place) -> None:
     assert done["structuredContent"]["accepted"] is True
     left = called(place, "task", action="next", session="wes")
     assert (left["isError"], left["structuredContent"]["error"]["code"]) == (True, "done")
+
+
+@contextmanager
+def answers_lost(place: Place, folder: Path) -> Iterator[str]:
+    """Yield a socket behind which the hub gets each request, and nobody gets the answer."""
+
+    def serve() -> None:
+        while True:
+            try:
+                asking, _ = server.accept()
+            except OSError:
+                return
+            with asking, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as hub:
+                hub.settimeout(PATIENCE_S)
+                hub.connect(place.hub.socket)
+                hub.sendall(asking.recv(1 << 20))
+                hub.recv(1 << 20)
+
+    path = str(folder / "lost")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(path)
+        server.listen()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield path
+        server.shutdown(socket.SHUT_RDWR)
+    thread.join(PATIENCE_S)
+
+
+def test_a_call_whose_answer_is_lost_runs_once(place: Place) -> None:
+    """The bridge repeats it with the same command id, without the hub."""
+    sent = tool("message", action="send", to="otto", subject="once", session="nora")
+    called(place, "lock", action="acquire", resources=["otto.py"], session="otto")
+    with (
+        tempfile.TemporaryDirectory(prefix="ch-", dir="/tmp") as folder,
+        answers_lost(place, Path(folder)) as path,
+    ):
+        answers, imported = bridged(place, sent, COORD_HUB=path)
+    assert answers[0]["result"]["structuredContent"]["ok"] is True
+    assert "mcp.direct" in imported
+    received = called(place, "message", action="receive", session="otto")["structuredContent"]["messages"]
+    assert [each["subject"] for each in received] == ["once"]
 
 
 def test_a_bridge_goes_on_when_its_hub_is_killed(tmp_path: Path) -> None:

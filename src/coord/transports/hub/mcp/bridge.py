@@ -5,9 +5,8 @@ same tools itself. A call that the hub may have answered is not lost and not don
 command id, and repeats it with that. Messages are answered side by side, because a `wait` may take a minute.
 """
 
-import base64
+import binascii
 import os
-import secrets
 import sys
 import threading
 
@@ -52,7 +51,7 @@ class Bridge:
         self._call = find_call(options)
         self._headers = (
             f"Content-Type: application/json\r\n{HEADER}: "
-            f"{base64.b64encode(msgspec.json.encode(self._call)).decode()}\r\n"
+            f"{binascii.b2a_base64(msgspec.json.encode(self._call), newline=False).decode()}\r\n"
         )
 
     def run(self) -> None:
@@ -70,7 +69,7 @@ class Bridge:
 
     def _answer(self, line: bytes) -> None:
         try:
-            command_id = secrets.token_hex(12)
+            command_id = os.urandom(12).hex()
             answer = self._ask_hub(line, command_id)
             if answer is None:
                 answer = self._answer_here(line, command_id)

@@ -1,11 +1,14 @@
 """What `coord mcp` reports to the hub about its agent, in a header: only it knows who started it."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from coord.core.errors import CoordError, Invalid, NotFound
 from coord.core.identity import Caller
-from coord.core.sessions.commands import FindSession
-from coord.engine.engine import Engine
+
+if TYPE_CHECKING:
+    from coord.engine.engine import Engine
 
 HEADER = "Coord-Caller"
 COMMAND_ID = "Coord-Command-Id"
@@ -26,10 +29,12 @@ class BridgeCall(msgspec.Struct, frozen=True):
     otherwise: Caller | None = None
 
 
-def speaker(engine: Engine, caller: Caller, otherwise: Caller | None) -> Caller:
+def speaker(engine: "Engine", caller: Caller, otherwise: Caller | None) -> Caller:
     """Return the caller, or `otherwise` if nothing names its session and no process above it has one."""
     if caller.session or otherwise is None:
         return caller
+    from coord.core.sessions.commands import FindSession  # the bridge itself does not ask
+
     try:
         engine.call(FindSession(caller))
     except (NotFound, Invalid):

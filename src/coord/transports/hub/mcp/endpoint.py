@@ -7,13 +7,14 @@ DELETE gets 405, as the specification says. Calls run in threads; `wait` waits i
 import asyncio
 import base64
 import logging
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
 
 from coord.core.errors import CoordError, Invalid
-from coord.core.identity import Caller
+from coord.core.identity import Caller, Process
 from coord.core.ids import check_id
 from coord.engine.engine import Engine
 from coord.host.caller import TENANT
@@ -22,7 +23,7 @@ from coord.host.store_location import StoreLocation
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.identity import Identity
 from coord.transports.hub.mcp.bridge_call import COMMAND_ID, HEADER, BridgeCall, speaker
-from coord.transports.hub.mcp.hub_client import HubClient, as_session, caller_of_token
+from coord.transports.hub.mcp.hub_client import HubClient, as_session, plain_caller
 from coord.transports.hub.mcp.protocol import Message, RpcError, error_reply, parse, reply_to
 from coord.transports.hub.mcp.resources import read_resource
 from coord.transports.hub.mcp.tools import Call, WaitCall, failed, read_call, run_tool
@@ -34,6 +35,8 @@ from coord.transports.hub.stores import OpenStore
 logger = logging.getLogger("coord.hub")
 PATH = "/mcp"
 THREADS = 16
+KEPT_S = 1.0
+PEERS_MAX = 1000
 FROM_STORE = ("tools/call", "resources/read")
 
 
@@ -174,17 +177,35 @@ class Sender:
     def _caller(self, call: Call) -> Caller:
         """Return the caller of a call: the session that it names, or that of its process or token."""
         session = check_id("session id", call.session) if call.session else ""
+        plain = plain_caller(self._identity, self._identity.check_session(session), self._location)
         if self._identity.token is not None:
-            return caller_of_token(self._identity, self._identity.check_session(session), self._location)
-        ancestors = tuple(own_ancestors(lineage(self._peer.pid)))
+            return plain
+        ancestors = ancestors_of(self._peer.pid)
         if self._bridge is None:
-            return Caller(session, process_ancestors=ancestors)
+            return msgspec.structs.replace(plain, process_ancestors=ancestors)
         caller, otherwise = (
             None if each is None else msgspec.structs.replace(each, process_ancestors=ancestors, token="")
             for each in (self._bridge.caller, self._bridge.otherwise)
         )
         assert caller is not None, "only the other one may be missing"
         return as_session(caller, session) if session else speaker(self.engine, caller, otherwise)
+
+
+_known: dict[int, tuple[float, tuple[Process, ...]]] = {}
+"""The ancestors of peers, and until when we believe that they are the same."""
+
+
+def ancestors_of(pid: int) -> tuple[Process, ...]:
+    """Return the ancestors of a peer; reading them takes a third of a call, so they are kept for a second."""
+    now = time.monotonic()
+    until, found = _known.get(pid, (0.0, ()))
+    if until > now:
+        return found
+    if len(_known) >= PEERS_MAX:
+        _known.clear()
+    found = tuple(own_ancestors(lineage(pid)))
+    _known[pid] = (now + KEPT_S, found)
+    return found
 
 
 def _bridge_call(request: Request) -> BridgeCall | None:

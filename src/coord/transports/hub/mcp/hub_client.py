@@ -90,10 +90,10 @@ class HubClient(Client):
         raise forbidden("this belongs to the machine of the hub, and a token to its store")
 
 
-def caller_of_token(identity: Identity, session: str, location: StoreLocation) -> Caller:
-    """Return the caller of a request with a token; `check_command` adds what the token says about it."""
-    assert identity.token is not None, "a request over TCP has a token"
-    project = identity.token.project or location.project or project_name(location.repository)
+def plain_caller(identity: Identity, session: str, location: StoreLocation) -> Caller:
+    """Return a caller that names only its session; `check_command` adds what its token says."""
+    own = "" if identity.token is None else identity.token.project
+    project = own or location.project or project_name(location.repository)
     return Caller(session, project=project, host=identity.address)
 
 
