@@ -2,22 +2,34 @@
 
 In an environment with nothing but what coord needs. Calls and `pass` take turns; the best are compared.
 The parts tell where the time of a writing call goes: what has to be imported, and the rest.
+Calls through a hub are compared with the least that a program in Python can take: `python -I -S -c pass`.
 """
 
 import json
+import os
+import posix
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
+from statistics import median
+from time import monotonic, perf_counter
+from unittest.mock import patch
 
 from bench.commands import clean_python, command_environment
 from bench.figures import Figure
 from bench.places import Places
 from bench.repository import make_repository
 from bench.scale import Scale
+from coord.integrations.hooks import hub_client
 
 MOST_TIMES_PYTHON = 3.5
+MOST_TIMES_BARE_PYTHON = 1.4
+MOST_SERVER_MS = 1.0
+THROUGH_HUB = "through a hub: "
+BARE = "bare python"
 NO_TYPING_EXTENSIONS = "import sys; sys.modules['typing_extensions'] = None; "
 PARTS = {
     "part: importing msgspec": f"import gc; gc.disable(); {NO_TYPING_EXTENSIONS} import msgspec",
@@ -36,16 +48,31 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     repository = make_repository(places.folder)
     with tempfile.TemporaryDirectory() as folder:
         python = clean_python(Path(folder) / "clean")
-        environ = {**command_environment(repository, Path(folder)), "COORD_HOOK_DEADLINE": "60"}
+        environ = {
+            **command_environment(repository, Path(folder)),
+            "COORD_HOOK_DEADLINE": "60",
+            "COORD_HUB": "off",
+        }
         subprocess.run([str(python), "-c", INIT], cwd=repository, env=environ, check=True)
         (program,) = Path(folder).glob("clean/lib/python*/site-packages/coord/integrations/hooks/main.py")
         best: dict[str, float] = {}
-        for number in range(scale.commands + 1):
-            for name, (words, told) in _calls(str(python), str(program), repository, number).items():
-                took = _time(words, told, repository, environ)
-                if number:  # the first one compiles
-                    best[name] = min(took, best.get(name, took))
-    python_ms = best.pop("pass") * 1000
+        with _hub(python, repository, environ) as hub:
+            for number in range(scale.commands + 1):
+                for name, (words, told) in _calls(str(python), str(program), repository, number).items():
+                    seen = hub if name.startswith(THROUGH_HUB) else environ
+                    took = _time(words, told, repository, seen)
+                    if number:  # the first one compiles
+                        best[name] = min(took, best.get(name, took))
+            exchanges = _exchanges(python, repository, hub, scale.commands * 20)
+    python_ms, bare_ms = best.pop("pass") * 1000, best.pop(BARE) * 1000
+    for name in [name for name in best if name.startswith(THROUGH_HUB)]:
+        took_ms = best.pop(name) * 1000
+        most = None if name.endswith(SHELL) else MOST_TIMES_BARE_PYTHON
+        detail = {"hook_ms": took_ms, "python_ms": bare_ms}
+        yield Figure("hooks", "sqlite", name, took_ms / bare_ms, "× bare python", most=most, detail=detail)
+    for name, value in (("p50", median(exchanges)), ("best", min(exchanges))):
+        most = MOST_SERVER_MS if name == "best" else None
+        yield Figure("hooks", "sqlite", f"the hub's part before an edit, {name}", value, "ms", most=most)
     for name, seconds in best.items():
         most = None if name.startswith("part") or name.endswith(SHELL) else MOST_TIMES_PYTHON
         detail = {"hook_ms": seconds * 1000, "python_ms": python_ms}
@@ -70,6 +97,11 @@ def _calls(python: str, program: str, repository: Path, number: int) -> dict[str
     hook = [python, "-I", "-S", program, "claude"]
     return {
         "pass": ([python, "-c", "pass"], b""),
+        BARE: ([python, "-I", "-S", "-c", "pass"], b""),
+        f"{THROUGH_HUB}before a tool that reads": (hook, told("PreToolUse", "Read")),
+        f"{THROUGH_HUB}before an edit": (hook, told("PreToolUse", "Write")),
+        f"{THROUGH_HUB}after an edit": (hook, told("PostToolUse", "Write")),
+        f"{THROUGH_HUB}before a shell command": (hook, typed("PreToolUse")),
         "before a tool that reads": (hook, told("PreToolUse", "Read")),
         "before an edit": (hook, told("PreToolUse", "Write")),
         "after an edit": (hook, told("PostToolUse", "Write")),
@@ -77,6 +109,46 @@ def _calls(python: str, program: str, repository: Path, number: int) -> dict[str
         "after a shell command": (hook, typed("PostToolUse")),
         **{name: ([python, "-I", "-c", code], b"") for name, code in PARTS.items()},
     }
+
+
+@contextmanager
+def _hub(python: Path, repository: Path, environ: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Run a hub of the clean environment, with the server of this one; yield what its hooks see."""
+    libraries = (
+        str(Path(hub_client.__file__).parents[3]),
+        *(path for path in sys.path if "site-packages" in path),
+    )
+    code = f"import sys; sys.path += {libraries!r}; from coord.transports.cli.main import run; run()"
+    with tempfile.TemporaryDirectory(prefix="cb-") as folder:
+        found = {**environ, "XDG_RUNTIME_DIR": folder}
+        found.pop("COORD_HUB", None)
+        words = [str(python), "-c", code, "serve", "--listen", "-"]
+        with subprocess.Popen(words, cwd=repository, env=found, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                assert '"ok":true' in process.stdout.readline()
+                yield found
+            finally:
+                process.terminate()
+
+
+def _exchanges(python: Path, repository: Path, environ: dict[str, str], times: int) -> list[float]:
+    """Return what the hub takes for an edit in ms, as a process sees it that runs already."""
+    path = f"{environ['XDG_RUNTIME_DIR']}/coord/hub.sock"
+    call = {"tool_name": "Write", "tool_input": {"file_path": f"{repository}/1"}, "tool_use_id": "c"}
+    event = {"session_id": "bench", "cwd": str(repository), "hook_event_name": "PreToolUse", **call}
+    payload = json.dumps(event).encode()
+    seen = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
+    found: list[float] = []
+    with patch.object(sys, "executable", str(python)), patch.dict(posix.environ, seen, clear=True):
+        for _ in range(times):
+            began = perf_counter()
+            until = monotonic() + 60
+            answer = hub_client.ask_hub(path, ("claude", "", os.getppid()), payload, until, until)
+            found.append((perf_counter() - began) * 1000)
+            assert answer is not None, "the hub answers"
+            answer.close()
+    return found
 
 
 def _time(words: list[str], told: bytes, repository: Path, environ: dict[str, str]) -> float:

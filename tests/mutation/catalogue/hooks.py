@@ -194,14 +194,14 @@ MUTANTS = [
     Mutant(
         "an agent may write consents that no person gave",
         "coord.integrations.hooks.protected_files:is_configuration",
-        'f"{lower}/".startswith(f"{_state_folder().casefold()}/")',
+        'any(f"{lower}/".startswith(f"{own.casefold()}/") for own in _own_folders())',
         "False",
         (f"{PROTECTED}::test_consents_and_the_user_store_are_for_people",),
     ),
     Mutant(
         "an agent may remove the folder around consents",
         "coord.integrations.hooks.protected_files:contains_configuration",
-        ", _state_folder()]",
+        ", *_own_folders()]",
         "]",
         (f"{PROTECTED}::test_consents_and_the_user_store_are_for_people",),
     ),

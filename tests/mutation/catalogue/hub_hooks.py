@@ -9,6 +9,13 @@ START_TESTS = "tests/system/hub/test_start.py"
 
 MUTANTS = [
     Mutant(
+        "an agent replaces the socket of the hub",
+        "coord.integrations.hooks.protected_files:_own_folders",
+        "(state_folder(environment()), runtime) if each]",
+        "(state_folder(environment()),) if each]",
+        (f"{TESTS}::test_an_agent_may_not_replace_the_socket",),
+    ),
+    Mutant(
         "a hub starts although nobody wants one",
         "coord.host.runtime.start_hub:start_hub",
         "if not is_wanted(environ):",

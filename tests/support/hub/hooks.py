@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -56,6 +57,16 @@ def run_hook(
         check=False,
     )
     return Printed(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def answered_hooks(path: str) -> dict[str, int]:
+    """Return how many hooks the hub at a socket has answered, and how many it left to them."""
+    with socket.socket(socket.AF_UNIX) as hub:
+        hub.connect(path)
+        hub.sendall(b"GET /v1/hook HTTP/1.1\r\nHost: coord\r\nConnection: close\r\n\r\n")
+        with hub.makefile("rb") as answer:
+            found: dict[str, int] = json.loads(answer.read().partition(b"\r\n\r\n")[2])
+    return found
 
 
 def edit(repository: Path, session: str, path: str = "new.txt", **more: Any) -> dict[str, Any]:

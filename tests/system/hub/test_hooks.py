@@ -28,7 +28,7 @@ Step = Callable[[Path], tuple[str, dict[str, Any]]]
 @pytest.fixture
 def environ(tmp_path: Path) -> Iterator[Environ]:
     with private_home(tmp_path / "private") as home:
-        yield {**home, "USER": "somebody"}
+        yield {**home, "USER": "somebody", "COORD_HOOK_DEADLINE": "60"}
 
 
 @pytest.fixture
@@ -168,11 +168,12 @@ def test_a_frozen_hub_freezes_nobody(repository: Path, environ: Environ) -> None
     locked_by_bob(repository, environ)
     with serving(repository, environ) as hub:
         os.kill(hub.process.pid, signal.SIGSTOP)
+        soon = {**environ, "COORD_HOOK_DEADLINE": "20"}
         try:
-            assert refused(run_hook(environ, edit(repository, "ada")))
-            assert run_hook(environ, edit(repository, "ada", "free.txt")) == (0, "", "")
+            assert refused(run_hook(soon, edit(repository, "ada")))
+            assert run_hook(soon, edit(repository, "ada", "free.txt")) == (0, "", "")
             end = {"session_id": "ada", "cwd": str(repository), "hook_event_name": "SessionEnd"}
-            assert run_hook(environ, end) == (0, "", "")
+            assert run_hook(soon, end) == (0, "", "")
             assert held(repository, environ) == {"file:new.txt": "bob"}
         finally:
             os.kill(hub.process.pid, signal.SIGCONT)
@@ -249,7 +250,7 @@ def test_anything_but_a_whole_answer_is_no_answer(
     """A hook that asks a broken hub refuses what it would refuse without one."""
     locked_by_bob(repository, environ)
     with false_hub(environ, answer) as got:
-        assert refused(run_hook({**environ, "COORD_HOOK_DEADLINE": "60"}, edit(repository, "ada")))
+        assert refused(run_hook({**environ, "COORD_HOOK_DEADLINE": "20"}, edit(repository, "ada")))
     assert got, "the hook asked"
 
 
@@ -293,6 +294,20 @@ def test_the_environment_cannot_lead_a_hook_elsewhere(
         where = f"{other['XDG_RUNTIME_DIR']}/coord/hub.sock"
         assert refused(run_hook({**environ, "COORD_HUB": where}, edit(repository, "ada")))
     assert got == []
+
+
+def test_an_agent_may_not_replace_the_socket(repository: Path, environ: Environ) -> None:
+    """A false hub in the place of the real one would allow everything."""
+    path = f"{environ['XDG_RUNTIME_DIR']}/coord/hub.sock"
+    with serving(repository, environ):
+        for payload in (
+            edit(repository, "ada", tool_input={"file_path": path, "content": ""}),
+            shell(repository, "ada", f"rm {path}"),
+            shell(repository, "ada", "mv $XDG_RUNTIME_DIR/coord/hub.sock x"),
+            shell(repository, "ada", f"rm -rf {environ['XDG_RUNTIME_DIR']}/coord"),
+        ):
+            found = run_hook(environ, payload, program=ONLY_THROUGH_HUB)
+            assert "configures hooks, and agents may not" in found.out, (payload, found)
 
 
 def test_reads_do_not_ask_the_hub(repository: Path, environ: Environ) -> None:

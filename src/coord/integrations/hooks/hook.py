@@ -29,6 +29,8 @@ END_DEADLINE_S = 2.0
 """The tools wait only a short time at the end of a session."""
 OPEN_SHARE = 3 / 7
 """The part of the deadline in which a store that cannot be reached is tried again."""
+ALIVE_SHARE = 1 / 14
+"""The part of the deadline in which a hub has to show that it is not frozen: half a second."""
 GRACE_S = 1.0
 """Extra time for an answer that is being written at the deadline: half an answer would allow the call."""
 SESSION_END = "SessionEnd"
@@ -164,8 +166,9 @@ class Hook:
         self.set_deadline()
         if payload.get("hook_event_name") == SESSION_END:
             self.deadline_s = min(self.deadline_s, END_DEADLINE_S)
-        answer_by = self.began + self.deadline_s * OPEN_SHARE
-        found = ask_hub(path, (self.tool, self.installed_for, PARENT), self._data, answer_by)
+        call = (self.tool, self.installed_for, PARENT)
+        alive_by, answer_by = (self.began + self.deadline_s * share for share in (ALIVE_SHARE, OPEN_SHARE))
+        found = ask_hub(path, call, self._data, alive_by, answer_by)
         if found is None:
             return False
         if self._answer_lock.acquire(blocking=False):

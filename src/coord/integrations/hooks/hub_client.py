@@ -17,8 +17,6 @@ from coord.host.runtime.hub_socket import PID_BYTES, maker_of
 
 VERSION = b"0.1.0"
 """The version of this coord; another version may read an event differently."""
-ALIVE_S = 0.5
-"""A hub that shows no sign of life within this time is frozen."""
 PAYLOAD_BYTES_MAX = 8 * 1024 * 1024
 HEAD_BYTES_MAX = 16 * 1024
 READ_BYTES = 256 * 1024
@@ -39,6 +37,10 @@ class HubAnswer:
         self._confirmation = confirmation
         self._hub = hub
 
+    def close(self) -> None:
+        """Close the connection; a hook ends instead."""
+        self._hub.close()
+
     def confirm(self, printed: bool) -> None:
         """Report that the tool has the answer, so that its messages count as received."""
         if self._confirmation and printed:
@@ -49,17 +51,19 @@ class HubAnswer:
                 return
 
 
-def ask_hub(path: str, call: "tuple[str, str, int]", payload: bytes, answer_by: float) -> "HubAnswer | None":
+def ask_hub(
+    path: str, call: "tuple[str, str, int]", payload: bytes, alive_by: float, answer_by: float
+) -> "HubAnswer | None":
     """Return the answer of the hub at a socket; None if the hook has to answer itself.
 
-    `call`: the tool, the git directory that the hook was set up for, and the parent process. The hub does
-    nothing in the name of this hook after `answer_by`, on the clock that all processes of a machine share.
+    `call`: the tool, the git directory that the hook was set up for, and the parent process. A hub that shows
+    no sign of life until `alive_by` is frozen. It does nothing in the name of this hook after `answer_by`, on
+    the clock that all processes of a machine share.
     """
     if len(payload) > PAYLOAD_BYTES_MAX or not _somebody_reads():
         return None
     hub = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        alive_by = min(answer_by, time.monotonic() + ALIVE_S)
         hub.settimeout(_left(alive_by))
         hub.connect(path)
         peer = hub.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 3 * PID_BYTES)

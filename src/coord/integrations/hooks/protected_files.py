@@ -174,7 +174,7 @@ def is_configuration(path: str) -> bool:
         inside = parts[git + 1 :] if git is not None else []
         if lower.endswith(tuple(f"/{name}" for name in FILES)) or any(name in inside for name in IN_GIT):
             return True
-        if lower in users or f"{lower}/".startswith(f"{_state_folder().casefold()}/"):
+        if lower in users or any(f"{lower}/".startswith(f"{own.casefold()}/") for own in _own_folders()):
             return True
         if parts[-1] == ".git" or (
             parts[-1] == CONFIGURATION and os.path.lexists(f"{os.path.dirname(each)}/.git")
@@ -188,11 +188,13 @@ def _spellings(path: str) -> list[str]:
     return list(dict.fromkeys((os.path.normpath(path), os.path.realpath(path))))
 
 
-def _state_folder() -> str:
-    """Return the folder with a person's consents and the store of the user."""
+def _own_folders() -> list[str]:
+    """Return the folders of coord itself: consents and the store of the user; the socket of the hub."""
     from coord.host.consent import state_folder
+    from coord.host.runtime.hub_socket import runtime_folder
 
-    return os.path.realpath(state_folder(environment()))
+    runtime = runtime_folder(environment())
+    return [os.path.realpath(each) for each in (state_folder(environment()), runtime) if each]
 
 
 def contains_configuration(folder: str, cwd: str) -> bool:
@@ -202,7 +204,7 @@ def contains_configuration(folder: str, cwd: str) -> bool:
     """
     real = os.path.realpath(folder)
     home = os.path.realpath(os.path.expanduser("~"))
-    roots = [home, os.path.realpath(cwd), _state_folder()]
+    roots = [home, os.path.realpath(cwd), *_own_folders()]
     if any(f"{root}/".startswith(f"{real.rstrip('/')}/") for root in roots) and real != os.path.realpath(cwd):
         return True
     users = [name for file in user_files(environment()) if os.path.lexists(file) for name in _spellings(file)]

@@ -14,7 +14,7 @@ GIT_SHARE = 1 / 7
 """The part of a hook's deadline that all questions of a line to git may take."""
 KNOWN_VARIABLES = (
     *("HOME", "USER", "LOGNAME", "TMPDIR", "CLAUDE_PROJECT_DIR"),
-    *("XDG_STATE_HOME", "XDG_CONFIG_HOME"),
+    *("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
 )
 """Variables that a shell of an agent inherits unchanged."""
 Words = tuple[str | None, ...]

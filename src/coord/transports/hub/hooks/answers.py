@@ -70,6 +70,8 @@ class HookAnswers:
         self.view = _view("self")
         self.printed: dict[str, threading.Event] = {}
         """The answers that hooks have not confirmed yet."""
+        self.answered = self.left = 0
+        """How many hooks got an answer, and how many had to answer themselves."""
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="coord-hook")
 
     async def answer(self, call: HookCall, pid: int) -> bytes:
@@ -77,7 +79,13 @@ class HookAnswers:
         found: asyncio.Future[bytes] = self.loop.create_future()
         run = HookRun(self, call, pid, found)
         self._threads.submit(run.run)
-        return await found
+        try:
+            answer = await found
+        except NotHere:
+            self.left += 1
+            raise
+        self.answered += 1
+        return answer
 
     def confirm(self, confirmation: str) -> None:
         """Note that a hook has printed its answer."""

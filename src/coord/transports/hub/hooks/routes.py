@@ -6,7 +6,7 @@ from coord.integrations.hooks.hub_client import CONTENT_TYPE, HOOK, PRINTED
 from coord.transports.hub.hooks.answers import HookAnswers
 from coord.transports.hub.hooks.exchange import NotHere, read_call
 from coord.transports.hub.hub import Hub
-from coord.transports.hub.request import Request, Response
+from coord.transports.hub.request import Request, Response, json_response
 from coord.transports.hub.routing import Router
 
 Handler = Callable[[Hub, Request], Awaitable[Response]]
@@ -14,6 +14,7 @@ Handler = Callable[[Hub, Request], Awaitable[Response]]
 
 def add_routes(router: "Router[Handler]") -> None:
     """Add the routes of hooks."""
+    router.add("GET", HOOK, counts)
     router.add("POST", HOOK, hook)
     router.add("POST", PRINTED, printed)
 
@@ -26,6 +27,14 @@ async def hook(hub: Hub, request: Request) -> Response:
         raise NotHere("the hub is stopping")
     body = await _answers(hub).answer(read_call(request.body), request.peer.pid)
     return Response(200, body, CONTENT_TYPE)
+
+
+async def counts(hub: Hub, request: Request) -> Response:
+    """Return how many hooks the hub has answered, and how many had to answer themselves."""
+    if not request.peer.unix:
+        raise NotHere("only processes of this machine ask here, over the socket")
+    answers = _answers(hub)
+    return json_response({"answered": answers.answered, "left": answers.left})
 
 
 async def printed(hub: Hub, request: Request) -> Response:
