@@ -15,7 +15,8 @@ STOP_S = 30
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
     """Run a hub until the block ends; yield its address. Agents find it by XDG_RUNTIME_DIR."""
-    with tempfile.TemporaryDirectory(prefix="cd-") as private:
+    # A longer path is none for sockets: the hub of the user would be meant.
+    with tempfile.TemporaryDirectory(prefix="cd-", dir="/tmp") as private:
         os.environ["XDG_RUNTIME_DIR"] = private
         command = [sys.executable, "-m", "coord", "serve", "--listen", "127.0.0.1:0"]
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as hub:
