@@ -69,9 +69,16 @@ MUTANTS = [
     Mutant(
         "a repeated tool call runs twice",
         "coord.transports.hub.mcp.tools:ToolEngine.call",
-        "if self._command_id and not command.reads_only:",
+        "if self.command_id and not command_id and not command.reads_only:",
         "if False:",
         (f"{TESTS}::test_a_repeated_call_runs_once",),
+    ),
+    Mutant(
+        "a repeated submission over MCP is another command",
+        "coord.transports.hub.mcp.tools:_task",
+        'getattr(client.engine, "command_id", "")',
+        '""',
+        (f"{TESTS}::test_a_repeated_call_about_a_claim_gets_the_same_answer",),
     ),
     Mutant(
         "a client over TCP says who it is, as the bridge does",

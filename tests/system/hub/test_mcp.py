@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -386,8 +387,9 @@ def test_what_a_bridge_says_is_checked(place: Place) -> None:
     assert (other.status, "jsonrpc" in other.body) == (421, False)
     for wrong in ("e30=", "!", bridge_header(place, root="/nowhere"), bridge_header(place, tenant="a b")):
         refused = over_socket(place, lock, Coord_Caller=wrong)
-        assert refused.status < 500
-        assert refused.body["result"]["isError"]
+        assert (refused.status in (400, 404), "jsonrpc" in refused.body) == (True, False)
+    odd = over_socket(place, lock, Coord_Caller=bridge_header(place), Coord_Command_Id="a/../b")
+    assert odd.status == 400
 
 
 def test_a_bridge_cannot_claim_to_have_a_token(place: Place) -> None:
@@ -497,29 +499,89 @@ def test_a_call_whose_answer_is_lost_runs_once(place: Place) -> None:
     assert [each["subject"] for each in received] == ["once"]
 
 
+@pytest.mark.parametrize("action", ["submit", "release", "renew"])
+def test_a_repeated_call_about_a_claim_gets_the_same_answer(place: Place, action: str) -> None:
+    """Also if the call names no generation, and the first one has ended the claim."""
+    name = f"R-{action}"
+    coord(place.repository, place.environ, "task", "add", name)
+    called(place, "task", action="claim", task=name, session="rae")
+    call = {"action": action, "task": name, "session": "rae", "command_id": f"once-{action}"}
+    first, second = called(place, "task", **call), called(place, "task", **call)
+    assert not first.get("isError"), first
+    assert not second.get("isError"), second
+
+
+@contextmanager
+def running_bridge(folder: Path, environ: Mapping[str, str]) -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "coord", "mcp"],
+        cwd=folder,
+        env={**environ, "COORD_SESSION_ID": "ada"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as bridge:
+        try:
+            yield bridge
+        finally:
+            bridge.kill()
+
+
 def test_a_bridge_goes_on_when_its_hub_is_killed(tmp_path: Path) -> None:
     """The call after the kill runs in the bridge; the lock of the call before it is still there."""
     repository = tmp_path / "shop"
     made_repository(repository)
-    with private_home(tmp_path / "private") as environ, serving(repository, environ) as hub:
-        bridge = subprocess.Popen(
-            [sys.executable, "-m", "coord", "mcp"],
-            cwd=repository,
-            env={**environ, "COORD_SESSION_ID": "ada"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            first = asked(bridge, tool("lock", action="acquire", resources=["a.py"]))
-            assert first["result"]["structuredContent"]["ok"] is True
-            hub.kill()
-            second = asked(bridge, tool("lock", action="acquire", resources=["a.py"]))
-            assert "Lock refreshed" in second["result"]["content"][0]["text"]
-            bridge.communicate(timeout=PATIENCE_S)
-            assert bridge.returncode == 0
-        finally:
-            bridge.kill()
+    with (
+        private_home(tmp_path / "private") as environ,
+        serving(repository, environ) as hub,
+        running_bridge(repository, environ) as bridge,
+    ):
+        first = asked(bridge, tool("lock", action="acquire", resources=["a.py"]))
+        assert first["result"]["structuredContent"]["ok"] is True
+        hub.kill()
+        second = asked(bridge, tool("lock", action="acquire", resources=["a.py"]))
+        assert "Lock refreshed" in second["result"]["content"][0]["text"]
+        bridge.communicate(timeout=PATIENCE_S)
+        assert bridge.returncode == 0
+
+
+def test_a_bridge_that_is_ended_prints_nothing_but_answers(place: Place) -> None:
+    with running_bridge(place.repository, place.environ) as bridge:
+        assert "result" in asked(bridge, INITIALIZE)
+        bridge.send_signal(signal.SIGTERM)
+        printed, _ = bridge.communicate(timeout=PATIENCE_S)
+        assert (printed, bridge.returncode) == ("", 128 + signal.SIGTERM)
+
+
+def test_a_bridge_starts_anywhere_and_says_what_is_wrong(place: Place, tmp_path: Path) -> None:
+    """A client that gets no answer to its first message gives up for good."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with running_bridge(gone, place.environ) as bridge:
+        assert "result" in asked(bridge, INITIALIZE)
+    script = f"rmdir {gone} && exec {sys.executable} -m coord mcp"
+    lines = json.dumps(INITIALIZE) + "\n" + json.dumps(tool("status")) + "\n"
+    done = subprocess.run(
+        ["sh", "-c", script],
+        cwd=gone,
+        env=place.environ,
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    answers = sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda each: each["id"])
+    assert "serverInfo" in answers[0]["result"]
+    assert "folder was deleted" in answers[1]["result"]["content"][0]["text"]
+
+
+def test_a_bridge_needs_none_of_the_packages_of_the_hub(place: Place) -> None:
+    _, imported = bridged(place, tool("status"), **OFF)
+    names = {line.rpartition("|")[2].strip().partition(".")[0] for line in imported.splitlines()}
+    assert "msgspec" in names
+    assert not names & {"uvicorn", "httptools", "websockets", "uvloop", "mcp", "asyncio"}
 
 
 def asked(bridge: "subprocess.Popen[str]", message: dict[str, Any]) -> dict[str, Any]:

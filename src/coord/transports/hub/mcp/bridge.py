@@ -35,8 +35,13 @@ HUB_SCHEMES = ("http", "https")
 
 
 def bridge(options: Options, _args: Args) -> int:
-    """Answer messages until standard input ends."""
-    Bridge(options).run()
+    """Answer messages until standard input ends; standard output has nothing but answers."""
+    from coord.transports.cli.signals import Stopped
+
+    try:
+        Bridge(options).run()
+    except (Stopped, KeyboardInterrupt) as stopped:
+        return 128 + getattr(stopped, "signum", 2)
     return 0
 
 
@@ -48,11 +53,17 @@ class Bridge:
         self._channel: UnixChannel | None = None
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(AT_ONCE)
-        self._call = find_call(options)
-        self._headers = (
-            f"Content-Type: application/json\r\n{HEADER}: "
-            f"{binascii.b2a_base64(msgspec.json.encode(self._call), newline=False).decode()}\r\n"
-        )
+        self._call: BridgeCall | None = None
+        self._headers = ""
+        self._find_call()
+
+    def _find_call(self) -> None:
+        """Find out for whom we speak; if that fails, each call finds out why, and says so."""
+        try:
+            self._call = find_call(self._options)
+        except CoordError:
+            return
+        self._headers = f"Content-Type: application/json\r\n{HEADER}: {_header(self._call)}\r\n"
 
     def run(self) -> None:
         """Read messages to the end, and answer each."""
@@ -81,7 +92,9 @@ class Bridge:
     def _ask_hub(self, line: bytes, command_id: str) -> bytes | None:
         """Return the answer of the hub; None if there is no hub, or it does not serve this."""
         try:
-            socket = hub_socket(os.environ) if self._call.store_id else ""
+            if self._call is None or not self._call.store_id:  # perhaps coord was not in use here before
+                self._find_call()
+            socket = hub_socket(os.environ) if self._call is not None and self._call.store_id else ""
             if not socket:
                 return None
             if self._channel is None or self._channel.where != socket:
@@ -105,6 +118,17 @@ class Bridge:
                     left = left[os.write(1, left) :]
             except OSError:  # the client is gone
                 os._exit(0)
+
+
+def _header(call: BridgeCall) -> str:
+    """Return what the hub has to know; it finds the ancestors of this process itself."""
+    caller, otherwise = (
+        each if each is None else msgspec.structs.replace(each, process_ancestors=())
+        for each in (call.caller, call.otherwise)
+    )
+    assert caller is not None, "only the other one may be missing"
+    said = msgspec.structs.replace(call, caller=caller, otherwise=otherwise)
+    return binascii.b2a_base64(msgspec.json.encode(said), newline=False).decode()
 
 
 def find_call(options: Options) -> BridgeCall:

@@ -12,13 +12,14 @@ from coord.engine.engine import Engine
 from coord.sdk.client.client import Client
 from coord.transports.cli.args import Options
 from coord.transports.cli.connect import connected
+from coord.transports.hub.mcp.bridge import find_call
 from coord.transports.hub.mcp.bridge_call import BridgeCall, speaker
 from coord.transports.hub.mcp.protocol import RpcError, error_reply, parse, reply_to
 from coord.transports.hub.mcp.resources import read_resource
 from coord.transports.hub.mcp.tools import Call, StatusCall, ToolEngine, WaitCall, failed, read_call, run_tool
 
 
-def answer(line: bytes, options: Options, call: BridgeCall, command_id: str) -> bytes:
+def answer(line: bytes, options: Options, call: BridgeCall | None, command_id: str) -> bytes:
     """Return the answer to a message; empty for one that gets none."""
     try:
         message = parse(line)
@@ -32,7 +33,8 @@ def answer(line: bytes, options: Options, call: BridgeCall, command_id: str) -> 
 class DirectServer:
     """Runs the tools of one message."""
 
-    def __init__(self, options: Options, call: BridgeCall, command_id: str) -> None:
+    def __init__(self, options: Options, call: BridgeCall | None, command_id: str) -> None:
+        """`call` is None if it could not be found out for whom the bridge speaks."""
         self._options = options
         self._call = call
         self._command_id = command_id
@@ -56,13 +58,14 @@ class DirectServer:
     @contextmanager
     def _client(self, call: Call) -> Iterator[Client]:
         """Open the store for one call, as each command of the CLI does."""
+        said = self._call or find_call(self._options)
         session = check_id("session id", call.session) if call.session else ""
         options = msgspec.structs.replace(self._options, session=session or self._options.session)
         reads = isinstance(call, StatusCall | WaitCall)
         with connected(options, create=not reads) as client:
             own = client.engine
             if not options.session:
-                caller = speaker(own, self._call.caller, self._call.otherwise)
+                caller = speaker(own, said.caller, said.otherwise)
                 client.caller = msgspec.structs.replace(caller, tenant=client.caller.tenant)
             command_id = getattr(call, "command_id", "") or self._command_id
             client.engine = cast("Engine", ToolEngine(own, lambda command: command, command_id))

@@ -71,9 +71,9 @@ class Endpoint:
         """Run a tool or read a resource; an error of the store is that of the call."""
         try:
             sender = await _find_sender(hub, request)
-        except HttpError:
-            raise
         except CoordError as error:
+            if request.peer.unix and HEADER.lower() in request.headers:
+                raise  # the bridge then runs the call itself
             return reply_to(message, Refusing(error))
         store, engine = sender.store, sender.engine
         with store.in_use():
@@ -133,7 +133,7 @@ class Sender:
         self._peer = request.peer
         self._environ = hub.stores.environ
         self._bridge = _bridge_call(request)
-        self._command_id = request.headers.get(COMMAND_ID.lower(), "") if request.peer.unix else ""
+        self._command_id = _command_id(request)
         root = self._bridge.root if self._bridge is not None else ""
         self._location: StoreLocation = hub.stores.location_of(root) or store.location
 
@@ -217,6 +217,12 @@ def _bridge_call(request: Request) -> BridgeCall | None:
         return msgspec.json.decode(base64.b64decode(given), type=BridgeCall)
     except (ValueError, msgspec.MsgspecError) as error:
         raise Invalid(f"the header Coord-Caller cannot be read: {error}") from error
+
+
+def _command_id(request: Request) -> str:
+    """Return the id that a bridge gives a call which has none."""
+    given = request.headers.get(COMMAND_ID.lower(), "") if request.peer.unix else ""
+    return check_id("command id", given) if given else ""
 
 
 async def _find_sender(hub: Hub, request: Request) -> Sender:

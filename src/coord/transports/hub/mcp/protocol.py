@@ -8,6 +8,7 @@ of either era may come at any time, over any connection.
 
 import base64
 import binascii
+import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -18,9 +19,11 @@ from coord.core.messages.quoting import visible
 from coord.sdk.remote.wire import VERSION
 from coord.transports.hub.mcp.definitions import INSTRUCTIONS, RESOURCES, TEMPLATES, TOOLS
 
+logger = logging.getLogger("coord.hub")
 MODERN = "2026-07-28"
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
+INTERNAL_ERROR = -32603
 HEADER_MISMATCH, UNSUPPORTED_VERSION = -32020, -32022
 RESOURCE_NOT_FOUND = -32002
 """Only in the legacy era."""
@@ -216,7 +219,10 @@ def _result(message: Message, server: Server) -> dict[str, Any]:
 def _read(message: Message, server: Server, uri: str) -> list[dict[str, Any]]:
     try:
         return server.read_resource(uri)
-    except CoordError as error:
+    except Exception as error:
+        if not isinstance(error, CoordError):
+            logger.exception("the resource %s could not be read", visible(uri[:SHOWN_CHARS_MAX]))
+            raise RpcError(INTERNAL_ERROR, "a defect of coord", 200) from error
         missing = isinstance(error, NotFound)
         code = RESOURCE_NOT_FOUND if missing and not message.modern else INVALID_PARAMS
         raise RpcError(code, visible(str(error)), 200, {"code": error.code, "hint": error.hint}) from error

@@ -118,14 +118,14 @@ class ToolEngine:
         self.tenant = engine.tenant
         self._engine = engine
         self._check = check
-        self._command_id = command_id
+        self.command_id = command_id
         self._writes = 0
 
     def call(self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = "") -> Any:
         """Run a command and return its reply."""
-        if self._command_id and not command.reads_only:
+        if self.command_id and not command_id and not command.reads_only:
             self._writes += 1
-            command_id = self._command_id if self._writes == 1 else f"{self._command_id}.{self._writes}"
+            command_id = self.command_id if self._writes == 1 else f"{self.command_id}.{self._writes}"
         return self._engine.call(self._check(command), timeout=timeout, command_id=command_id)
 
     def call_many(self, commands: list[Command], *, timeout: float = TIMEOUT_S) -> list[Any]:
@@ -233,7 +233,9 @@ def _task(client: Client, call: TaskCall) -> Answered:
     if call.action == "renew":
         return tasks.renew(client, tasks.ClaimedTaskArgs(name, call.generation)), ""
     if call.action == "submit":
-        return tasks.submit(client, tasks.SubmitArgs(name, call.generation, call.result, "")), ""
+        # The reference of a result is made from the id, so that a repeated command is the same.
+        command_id = getattr(client.engine, "command_id", "")
+        return tasks.submit(client, tasks.SubmitArgs(name, call.generation, call.result, command_id)), ""
     return tasks.release(client, tasks.ReleaseArgs(name, call.generation, call.note, 0)), ""
 
 
