@@ -83,7 +83,7 @@ MUTANTS = [
     Mutant(
         "--url ignores the pin",
         "coord.transports.cli.connect:proposed_store",
-        "not url or find_repository(current_folder()) is None",
+        "find_repository(current_folder()) is None",
         "True",
         (
             "tests/unit/transports/cli/handlers/test_trust.py::test_the_flag_obeys_the_pin_as_the_variable_does",

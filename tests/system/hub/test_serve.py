@@ -144,6 +144,8 @@ def test_a_token_opens_the_store_over_http(repository: Path, environ: dict[str, 
         assert (code, text) == (0, text), text
         assert answer["locks"][0]["owner"] == "bob"
         assert coord(repository, environ, "lock", "name:release", "--no-wait")[0] == 1
+        named = {**remote, "COORD_URL": hub.url}
+        assert coord(elsewhere, named, "locks")[1]["locks"][0]["owner"] == "bob", "the variable does as well"
         wrong = {**remote, "COORD_TOKEN": made["token"][:-3] + "xyz"}
         code, _, text = coord(elsewhere, wrong, "--url", hub.url, "locks")
         assert (code, "token" in text) == (1, True), text

@@ -52,7 +52,11 @@ def connected(options: Options, *, timeout: float | None = None, create: bool = 
 
 
 def proposed_store(url: str) -> tuple[str, Mapping[str, str]]:
-    """Return the URL to open and the environment; in a repository, `--url` obeys the pin like COORD_URL."""
-    if not url or find_repository(current_folder()) is None:
-        return url, os.environ
-    return "", {**os.environ, "COORD_URL": url}
+    """Return the URL to open and the environment; in a repository, `--url` obeys the pin like COORD_URL.
+
+    Outside of repositories COORD_URL proposes nothing, unless it names a hub, which needs no repository.
+    """
+    if find_repository(current_folder()) is None:
+        named = os.environ.get("COORD_URL", "")
+        return url or (named if named.startswith(("http://", "https://")) else ""), os.environ
+    return "", {**os.environ, "COORD_URL": url} if url else os.environ

@@ -235,8 +235,13 @@ def test_hostile_names_are_compared_as_bytes(root: Path) -> None:
     assert set(touched(root, lambda: [(root / name).write_text("x") for name in names])) == set(names)
 
 
-def test_a_slow_git_is_not_waited_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_git_is_not_waited_for(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook has a deadline: where git does not end in time, nothing is known."""
+    slow = tmp_path / "bin/git"
+    slow.parent.mkdir()
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
     monkeypatch.setattr(worktree_state, "GIT_SHARE", 0.0)
     with pytest.raises(Unavailable):
         read_state(Git(str(root), environ=PLAIN), str(root / ".git/index"), ())

@@ -126,12 +126,12 @@ def test_a_dash_reads_standard_input(monkeypatch) -> None:
     assert "not valid UTF-8" in refused("send", "otto", "warn", "s", "--body", "-").message
 
 
-def test_one_command_redefines_flags_of_every_command() -> None:
-    """One word, one meaning: a flag before the command is the flag after it; only a token has its own."""
+def test_few_commands_redefine_flags_of_every_command() -> None:
+    """One word, one meaning: a flag before the command is the flag after it; only tokens have their own."""
     taken = {flag.name for flag in GLOBAL_FLAGS} | {"help", "version"}
     assert [
         (each.name, flag.name) for each in all_commands() for flag in each.flags if flag.name in taken
-    ] == [("token create", name) for name in ("role", "project", "session")]
+    ] == [*(("token create", name) for name in ("role", "project", "session")), ("open", "role")]
 
 
 KNOWN = st.sampled_from(
