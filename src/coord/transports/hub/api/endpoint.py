@@ -30,7 +30,9 @@ from coord.transports.hub.request import Request, Response, encode_json
 from coord.transports.hub.stores import OpenStore
 from coord.transports.hub.tokens import KNOWN_MAX, REUSED_S
 
-OFFSET_WAIT_S = 5.0
+OFFSET_WAIT_S = 2.0
+OFFSET_AHEAD_MAX = 10_000
+"""An offset so far ahead is of another log: nobody waits for it."""
 OFFSET_MAX = 2**53 - 1
 FIELDS_MAX = 1000
 BODIES = ("POST", "PUT", "PATCH")
@@ -291,9 +293,10 @@ async def _wait_for_offset(hub: Hub, request: Request, store: OpenStore, tenant:
     if not text.isascii() or not text.isdecimal() or len(text) > 16 or int(text) > OFFSET_MAX:
         raise Invalid(f"{short_repr(text)} is not an offset", hint="Coord-Min-Offset is a whole number")
     wanted = int(text)
-    if wanted and not await hub.watcher(store, tenant).wait(wanted - 1, OFFSET_WAIT_S):
+    may_come = wanted <= store.head(tenant).offset + OFFSET_AHEAD_MAX
+    if wanted and not (may_come and await hub.watcher(store, tenant).wait(wanted - 1, OFFSET_WAIT_S)):
         raise HttpError(
-            503,
+            412,
             "behind",
             f"the log ends at {store.head(tenant).offset}, before {wanted}",
             hint="the offset is of another store, or the hub lags: try again",

@@ -75,6 +75,15 @@ BY_NAME: dict[str, Any] = {
 """The type of a field by its name; a name has the same limits in every command."""
 
 
+IN_QUERIES: dict[str, Any] = {
+    **dict.fromkeys(("tasks", "exclude"), Annotated[tuple[Id, ...], Meta(max_length=64)]),
+    "resources": Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=512)], ...], Meta(max_length=32)
+    ],
+}
+"""The lists that may stand in a URL, which is shorter than a body."""
+
+
 class PublicBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The base of what a client sends; an unknown field is an error, because it may be a misspelt one."""
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from coord.sdk.remote.wire import VERSION
-from coord.transports.hub.api.endpoint import Endpoint
+from coord.transports.hub.api.endpoint import OFFSET_MAX, Endpoint
 from coord.transports.hub.api.replies import Problem
 from coord.transports.hub.problems import PROBLEM
 
@@ -19,6 +19,7 @@ STATUSES = {
     405: "The path has no such method",
     409: "It is refused",
     410: "It is gone",
+    412: "The log is not as new as Coord-Min-Offset demands",
     413: "The body is too large",
     415: "The body is not JSON",
     429: "Too many requests",
@@ -33,12 +34,12 @@ HEADERS = (
     (
         "Coord-Min-Offset",
         "Answer from a state at least as new as this offset",
-        {"type": "integer", "minimum": 0},
+        {"type": "integer", "minimum": 0, "maximum": OFFSET_MAX},
     ),
     (
         "Coord-Repository",
         "The repository whose files and names are meant",
-        {"type": "string", "maxLength": 128},
+        ID_SCHEMA,
     ),
 )
 IDEMPOTENCY = ("Idempotency-Key", "A write with the same key is carried out once", ID_SCHEMA)
@@ -66,8 +67,11 @@ def document(endpoints: list[Endpoint]) -> dict[str, Any]:
         "components": {
             "schemas": components,
             "responses": {
-                str(status): _content(says, schema_of[id(Problem)], PROBLEM)
-                for status, says in STATUSES.items()
+                **{
+                    str(status): _content(says, schema_of[id(Problem)], PROBLEM)
+                    for status, says in STATUSES.items()
+                },
+                "431": {"description": "The URL or a header is too long", "content": {"text/plain": {}}},
             },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
@@ -83,7 +87,7 @@ def _types(endpoints: list[Endpoint]) -> list[Any]:
 
 
 def _operation(endpoint: Endpoint, schema_of: dict[int, Any]) -> dict[str, Any]:
-    responses = {str(status): {"$ref": f"#/components/responses/{status}"} for status in STATUSES}
+    responses = {str(status): {"$ref": f"#/components/responses/{status}"} for status in (*STATUSES, 431)}
     for status, kind in endpoint.replies.items():
         content_type = "application/json" if status < 400 else PROBLEM
         says = STATUSES.get(status, "Done")

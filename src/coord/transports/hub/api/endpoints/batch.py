@@ -60,7 +60,9 @@ class StateItem(PublicBody, frozen=True, kw_only=True):
     task: Id
 
 
-LockItem: Any = request_type(AcquireLocks, Public("AcquireLocks", "POST", "/v1/batch/locks", ("wait_ms",)))
+LockItem: Any = request_type(
+    AcquireLocks, Public("AcquireLocks", "POST", "/v1/batch/locks", ("wait_ms",)), "LockItem"
+)
 
 
 def _claim(asking: Asking, item: ClaimItem) -> Command:

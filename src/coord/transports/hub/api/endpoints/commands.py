@@ -18,7 +18,7 @@ from coord.core.tasks.types import ReleaseReason
 from coord.sdk.remote.wire import command_types
 from coord.transports.hub.api import replies
 from coord.transports.hub.api.endpoint import BODIES, Asking, Endpoint, role_of, variables_of
-from coord.transports.hub.api.fields import Line, OptionalId, PublicBody, checked, public_type
+from coord.transports.hub.api.fields import IN_QUERIES, Line, OptionalId, PublicBody, checked, public_type
 from coord.transports.hub.api.resources import read_resources
 
 
@@ -196,14 +196,15 @@ def tag_of(path: str) -> str:
     return path.rstrip("/").split("/")[2]
 
 
-def request_type(kind: type[Command], public: Public) -> Any:
-    """Return the type of a command's request."""
+def request_type(kind: type[Command], public: Public, name: str = "") -> Any:
+    """Return the type of a command's request; its name is unique in the OpenAPI document."""
     hidden = HIDDEN | set(public.hides) | set(variables_of(public.path))
     fields: list[Any] = []
     for field in msgspec.structs.fields(kind):
         if field.name in hidden:
             continue
-        public_kind = public.types.get(field.name) or public_type(field.name, field.type)
+        special = public.types if public.method in BODIES else {**IN_QUERIES, **public.types}
+        public_kind = special.get(field.name) or public_type(field.name, field.type)
         default = _default(field)
         fields.append((field.name, public_kind) if default is ... else (field.name, public_kind, default))
     if issubclass(kind, SessionCommand):
@@ -212,7 +213,7 @@ def request_type(kind: type[Command], public: Public) -> Any:
         if kind.__name__ == "Register":
             own |= {"project": OptionalId, "parent": OptionalId}
         fields += [(name, each, "") for name, each in own.items() if name not in taken]
-    name = f"{kind.__name__}{'Query' if public.method not in BODIES else 'Request'}"
+    name = name or f"{kind.__name__}{'Query' if public.method not in BODIES else 'Request'}"
     return msgspec.defstruct(name, fields, bases=(PublicBody,), frozen=True, kw_only=True)
 
 

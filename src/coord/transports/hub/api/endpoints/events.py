@@ -12,7 +12,6 @@ from coord.transports.hub.api.endpoint import Asking, Endpoint
 from coord.transports.hub.api.fields import NUMBER_MAX, PublicBody
 
 LIMIT_MAX = 1000
-WAIT_S_MAX = 60
 
 
 class EventsQuery(PublicBody, frozen=True, kw_only=True):
@@ -20,7 +19,9 @@ class EventsQuery(PublicBody, frozen=True, kw_only=True):
 
     after: Annotated[int, Meta(ge=0, le=NUMBER_MAX)] = 0
     limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="how many entries of the log")] = 100
-    wait: Annotated[str, Meta(pattern="^[0-9]{1,3}s?$", description="seconds: 30 or 30s")] = "0"
+    wait: Annotated[str, Meta(pattern="^([12]?[0-9]|30)s?$", description="seconds, at most 30: 5 or 5s")] = (
+        "0"
+    )
 
 
 class EventInfo(msgspec.Struct, frozen=True):
@@ -43,7 +44,7 @@ async def read_events(asking: Asking) -> Any:
     """Return the events after an offset; with `wait`, as soon as there is one."""
     query: EventsQuery = asking.values
     log = asking.store.log(asking.tenant)
-    wait_s = min(int(query.wait.removesuffix("s")), WAIT_S_MAX)
+    wait_s = int(query.wait.removesuffix("s"))
     entries: list[Entry] = await asking.hub.stores.run(log.tail, query.after, query.limit)
     if not entries and wait_s:
         await asking.hub.watcher(asking.store, asking.tenant).wait(query.after, wait_s)

@@ -1,6 +1,6 @@
 """Requests that wait: for a lock in its wait queue, and for a task. None holds a thread.
 
-A client that leaves is not noticed; its request ends at its deadline, a minute at most.
+A client that leaves is not noticed; its request ends at its deadline, half a minute at most.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from coord.transports.hub.api import replies
 from coord.transports.hub.api.endpoint import Asking, Endpoint, role_of
 from coord.transports.hub.api.endpoints.commands import Public, build, request_type
 
-WAIT_MS_MAX = 60_000
+WAIT_MS_MAX = 30_000
 POLL_S, POLL_S_MIN = 5.0, 0.05
 """The longest and the shortest wait between two looks at the store."""
 Wait = Annotated[int, Meta(ge=0, le=WAIT_MS_MAX)]
