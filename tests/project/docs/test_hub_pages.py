@@ -12,7 +12,12 @@ from tests.support.git_folders import made_repository
 from tests.support.hub.process import PATIENCE_S, private_home
 from tests.support.servers.postgres import PostgresServer
 
-PAGES = ("docs/how-to/use-a-hub.md", "docs/how-to/hub-for-a-team.md", "docs/how-to/hub-for-tenants.md")
+PAGES = (
+    "docs/how-to/use-a-hub.md",
+    "docs/how-to/hub-for-a-team.md",
+    "docs/how-to/hub-for-tenants.md",
+    "docs/reference/http.md",
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

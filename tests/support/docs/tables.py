@@ -20,6 +20,7 @@ from coord.sdk.client.sessions import SessionCalls
 from coord.sdk.client.tasks import TaskCalls
 from coord.sdk.client.tokens import TokenCalls
 from coord.sdk.coordinator import TaskCoordinator
+from coord.transports.hub.api.routes import every_endpoint
 from tests.support.docs.pages import ROOT, rows_of
 
 BEGIN = "<!-- made by: python -m tests.support.docs.tables ({name}) -->\n"
@@ -117,6 +118,13 @@ def _pattern(text: ast.JoinedStr, arguments: set[str]) -> str:
     return "".join(parts)
 
 
+def http_table() -> Iterator[str]:
+    yield from _row("route", "role", "does")
+    yield from _row("---", "---", "---")
+    for endpoint in sorted(every_endpoint(), key=lambda each: (each.path, each.method)):
+        yield from _row(f"`{endpoint.method} {endpoint.path}`", str(endpoint.role), endpoint.summary)
+
+
 def _methods(*kinds: type) -> Iterator[str]:
     yield from _row("method", "returns", "does")
     yield from _row("---", "---", "---")
@@ -148,6 +156,7 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "repository": repository_table,
     "client": client_table,
     "keyspace": keyspace_table,
+    "http": http_table,
 }
 
 

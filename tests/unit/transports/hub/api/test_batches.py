@@ -90,3 +90,16 @@ def test_a_token_claims_for_no_session_that_is_not_its_own(hub: HubHarness) -> N
     submitted = {"session": "s1", "generation": 1, "result": {}}
     assert hub.ask("POST", "/v1/projects/shop/tasks/A-001/submit", submitted, token=other).status == 403
     assert hub.ask("POST", "/v1/projects/shop/tasks/A-001/submit", submitted, token=mine).status == 200
+
+
+def test_a_batch_stays_inside_the_project_of_its_token(hub: HubHarness) -> None:
+    token = hub.new_token("admin", project="bank")
+    for noun, item in (
+        ("claims", task(1)),
+        ("renewals", task(1, generation=1)),
+        ("submissions", task(1, generation=1)),
+        ("states", {"project": "shop", "task": "A-001"}),
+    ):
+        body = {"items": [{**item, "project": "bank"}, item]}
+        assert hub.ask("POST", f"/v1/batch/{noun}", body, token=token).status == 403
+    assert hub.ask("GET", "/v1/projects/bank/tasks/A-001/state").body["state"] == "ready"

@@ -91,6 +91,15 @@ def test_a_wait_that_ends_leaves_the_queue(hub: HubHarness) -> None:
     assert waiting == []
 
 
+def test_a_hub_that_stops_leaves_no_request_in_the_queue(hub: HubHarness) -> None:
+    hub.ask("POST", "/v1/locks", LOCK)
+    hub.hub.stop()
+    ended = hub.ask("POST", "/v1/locks", {**LOCK, "session": "s2", "wait_ms": 30_000})
+    assert (ended.status, ended.body["outcome"]) == (409, "waiting")
+    waiting = [each for each in hub.ask("GET", "/v1/locks/requests").body if not each["denied"]]
+    assert waiting == []
+
+
 def test_a_request_for_a_task_waits_for_one(hub: HubHarness) -> None:
     hub.ask(
         "POST",
@@ -153,3 +162,11 @@ def test_limits_and_settings_are_changed_by_their_user(hub: HubHarness) -> None:
     hub.ask("PATCH", "/v1/settings", {"settings": {"hung_seconds": 900}}, token=token)
     changes = [event for event in hub.events("acme") if event["event"] in ("limits.set", "settings.changed")]
     assert [event["by"] for event in changes] == ["ida", "ida"]
+
+
+def test_a_request_without_a_session_is_that_of_its_token(hub: HubHarness) -> None:
+    """A token for a session need not name it; one for none must."""
+    token = hub.new_token("operate", session="s7")
+    granted = hub.ask("POST", "/v1/locks", {"resources": ["a.py"]}, token=token)
+    assert (granted.status, granted.body["locks"][0]["owner"]) == (201, "s7")
+    assert hub.ask("POST", "/v1/locks", {"resources": ["b.py"]}).status == 400
