@@ -254,6 +254,25 @@ def test_streams_end_when_the_hub_stops() -> None:
             assert list(each.messages())[-1]["event"] == "end"
 
 
+def test_a_subscriber_that_never_reads_is_dropped() -> None:
+    """What it leaves unread stays below the size of two writes, and does not stay for long."""
+    with open_site() as site:
+        EventStream(site, unix=True).until("begin")
+        connections = site.thread.server.server_state.connections
+
+        def unread() -> int:
+            return max(each.transport.get_write_buffer_size() for each in list(connections))
+
+        while not unread():
+            site.write(20, note="x" * 50_000)
+        site.write(200, note="x" * 50_000)
+        assert unread() < 2 * subscription.CHUNK_BYTES + 100_000
+        stalled = site.thread.server._stalled
+        while site.hub.feeds.open:
+            site.thread._in_loop(lambda: stalled.drop(connections))
+        assert not connections
+
+
 def test_a_token_has_a_limited_number_of_streams(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
     monkeypatch.setattr(feed, "STREAMS_PER_TOKEN_MAX", 2)
     token = site.token()
