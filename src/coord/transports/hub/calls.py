@@ -98,7 +98,7 @@ async def call(hub: Hub, request: Request) -> Response:
     commands = [check_command(request.identity, command) for command in commands]
     async with _store(hub, request, body.target) as (store, tenant):
         engine = await hub.stores.engine(store, tenant)
-        timeout = min(max(body.timeout_s, 0.1), TIMEOUT_S_MAX)
+        timeout = max(0.1, min(TIMEOUT_S_MAX, body.timeout_s))  # in this order for NaN
         origin = request.identity.origin
         futures = engine.ask_many(commands, body.ids, timeout=timeout, origin=origin)
         results = await asyncio.gather(*futures, return_exceptions=True)

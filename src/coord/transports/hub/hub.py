@@ -34,6 +34,8 @@ class Hub:
         self.requests = 0
         self.stopping = asyncio.Event()
         """Set when the hub stops: streams and long polls end."""
+        self.readiness: asyncio.Future[str] | None = None
+        """The newest look at the store, for `/readyz`."""
         self.feeds: Any = None
         """The streams of logs: `Feeds` of `streams/feed.py`, once somebody subscribes."""
         self.on_stop: list[Callable[[], None]] = []

@@ -1,6 +1,7 @@
 """Entries of the log as subscribers get them: encoded once, whoever reads them."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -114,13 +115,16 @@ def as_message(entry: LogEntry, events: list[LogEvent]) -> bytes:
     return b'{"type":"entry","offset":%d,"at":%d,"events":[%s]}' % (entry.offset, entry.at, listed)
 
 
+known_kinds = cache(event_names)
+
+
 def parse_kinds(names: Iterable[str]) -> frozenset[str]:
     """Return the kinds that a subscriber asks for: `lock.acquired`, `lock.*`, or a founding name.
 
     >>> sorted(parse_kinds(["CLAIM_ACQUIRED"]))
     ['task.claimed']
     """
-    known = event_names()
+    known = known_kinds()
     found: set[str] = set()
     for number, name in enumerate(names):
         if number >= TYPES_MAX:

@@ -27,7 +27,7 @@ RETRY_S = 1.0
 STREAMS_MAX = 2000
 STREAMS_PER_TOKEN_MAX = 200
 CATCH_UPS = 4
-"""How many subscribers of a log may read old entries at the same time."""
+"""How many subscribers of a hub may read old entries at the same time: fewer than it has threads."""
 
 
 class Window:
@@ -73,7 +73,15 @@ class Window:
 class Feed:
     """Reads one log while somebody subscribes to it."""
 
-    def __init__(self, hub: Hub, store: OpenStore, tenant: str, *, ended: Callable[["Feed"], None]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        store: OpenStore,
+        tenant: str,
+        *,
+        catch_ups: asyncio.Semaphore,
+        ended: Callable[["Feed"], None],
+    ) -> None:
         self._hub = hub
         self._store = store
         self._tenant = tenant
@@ -82,7 +90,7 @@ class Feed:
         self.subscribers = 0
         self.failure: CoordError | None = None
         """Why the log cannot be read any more."""
-        self.catch_ups = asyncio.Semaphore(CATCH_UPS)
+        self._catch_ups = catch_ups
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -123,7 +131,7 @@ class Feed:
 
     async def page(self, after: int) -> list[LogEntry]:
         """Return entries from the log itself, for a subscriber that is behind the window."""
-        async with self.catch_ups:
+        async with self._catch_ups:
             return await self._tail(after)
 
     async def _tail(self, after: int) -> list[LogEntry]:
@@ -136,6 +144,13 @@ class Feed:
         return found
 
     async def _read(self, window: Window) -> None:
+        try:
+            await self._follow(window)
+        except Exception as error:  # a reader that ended without a word would look like an idle log
+            logger.exception("the reader of the log of %s failed", self._tenant)
+            self._fail(CoordError(f"the log cannot be read: {type(error).__name__}"))
+
+    async def _follow(self, window: Window) -> None:
         watcher = self._hub.watcher(self._store, self._tenant)
         while self.subscribers and not self._hub.stopping.is_set():
             try:
@@ -182,6 +197,7 @@ class Feeds:
         self._feeds: dict[tuple[int, str], Feed] = {}
         self.open = 0
         self._open_by: Counter[str] = Counter()
+        self._catch_ups = asyncio.Semaphore(CATCH_UPS)
         self._all_ended = asyncio.Event()
         hub.on_stop.append(self.wake)
 
@@ -190,7 +206,9 @@ class Feeds:
         key = (id(store), tenant)
         found = self._feeds.get(key)
         if found is None:
-            found = self._feeds[key] = Feed(self._hub, store, tenant, ended=self._forget)
+            found = self._feeds[key] = Feed(
+                self._hub, store, tenant, catch_ups=self._catch_ups, ended=self._forget
+            )
         return found
 
     def _forget(self, feed: Feed) -> None:

@@ -119,7 +119,7 @@ def test_a_request_for_a_task_waits_for_one(hub: HubHarness) -> None:
 def test_events_name_user_token_and_address(hub: HubHarness) -> None:
     """API-11, AUD-21: every event that a request causes, and none that a process of this machine causes."""
     token = hub.new_token("operate", label="ci")
-    token_id = hub.ask("GET", "/v1/tokens").body[-1]["id"]
+    token_id = next(each["id"] for each in hub.ask("GET", "/v1/tokens").body if each["label"] == "ci")
     before = len(hub.events())
     claim = {"agent_id": "ada", "session_id": "s1", "metadata": {"user_id": "mallory"}}
     hub.ask("POST", "/v1/tenants/local/projects/shop/tasks/A-1/claim", claim, token=token)

@@ -145,6 +145,7 @@ def test_a_head_without_an_end_is_dropped(site: Site, start: bytes, part: bytes)
 def test_a_body_of_a_stranger_is_not_read(site: Site) -> None:
     """The token is checked before the first byte of the body."""
     with site.open() as made:
+        made.settimeout(5)
         made.sendall(site.head("POST", CALL, Content_Length=str(app.BODY_BYTES_MAX)))
         assert made.recv(12) == b"HTTP/1.1 401"
 
@@ -168,9 +169,11 @@ def test_all_bodies_together_are_limited(site: Site, token: str, monkeypatch: py
     monkeypatch.setattr(app, "BODIES_BYTES_MAX", 300_000)
     head = site.head("POST", CALL, token, Content_Length="1000000")
     with site.open() as first, site.open() as second:
+        first.settimeout(5)
+        second.settimeout(5)
         first.sendall(head + b"x" * 250_000)
         second.sendall(head + b"x" * 250_000)
-        ready, _, _ = select.select([first, second], [], [], 60)
+        ready, _, _ = select.select([first, second], [], [], 5)
         refused = Reply(ready[0].recv(4096))
         assert (refused.status, refused.header("Retry-After")) == (503, "1")
     found = site.raw(site.head("POST", CALL, token, Content_Length="200000") + b"x" * 200_000)
@@ -225,7 +228,7 @@ def test_too_many_pipelined_requests_end_the_connection(site: Site) -> None:
 
 def test_a_pipelined_request_does_not_hide_that_the_client_left(site: Site) -> None:
     """uvicorn notifies only the newest request of a connection; an older one would stream for ever."""
-    stream = EventStream(site, "", site.token())
+    stream = EventStream(site, "", site.token(), Connection="keep-alive")
     stream.until("begin")
     stream._made.sendall(site.head("GET", "/healthz"))
     stream.close()
@@ -261,6 +264,17 @@ def test_a_pipelined_request_does_not_hide_that_the_client_left(site: Site) -> N
 def test_bad_bodies_are_the_fault_of_the_client(site: Site, token: str, path: str, body: bytes) -> None:
     answer = site.ask("POST", path, token, body, Content_Type="application/msgpack")
     assert answer.status in (200, 400, 403), answer.body
+
+
+def test_a_time_that_is_no_number_waits_for_nothing(site: Site, token: str) -> None:
+    """Not a number in a timer would disturb the order of all others."""
+    wait = {"target": {}, "after": 2**40, "timeout_s": float("nan")}
+    call = {"target": {}, "commands": [], "timeout_s": float("nan")}
+    for path, body in ((wire.WAIT, wait), (wire.CALL, call)):
+        answer = site.ask(
+            "POST", path, token, msgspec.msgpack.encode(body), Content_Type="application/msgpack"
+        )
+        assert answer.status == 200
 
 
 @pytest.mark.parametrize("field", ["after", "limit", "timeout_s"])

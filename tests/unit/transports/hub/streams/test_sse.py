@@ -273,6 +273,20 @@ def test_a_subscriber_that_never_reads_is_dropped() -> None:
         assert not connections
 
 
+def test_a_reader_that_fails_ends_its_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise its subscribers would believe that nothing happens."""
+    with open_site() as site:
+        stream = EventStream(site, "", site.token())
+        stream.until("begin")
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("a defect of a store")
+
+        monkeypatch.setattr(type(site.database.log("local")), "tail", broken)
+        site.write(1)
+        assert "RuntimeError" in stream.until("end")[-1]["data"]
+
+
 def test_a_token_has_a_limited_number_of_streams(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
     monkeypatch.setattr(feed, "STREAMS_PER_TOKEN_MAX", 2)
     token = site.token()

@@ -53,6 +53,7 @@ def refusal(site: Site, path: str = "/v1/ws", **options: Any) -> int:
 
 
 def test_entries_come_in_order_without_a_gap(site: Site) -> None:
+    """Events are broadcast as they happen (API-7), also to other sessions (EVT-11)."""
     token = site.token()
     first = site.write(3)
     with site.websocket(f"/v1/ws?after={first}", token) as connection:
