@@ -3,6 +3,7 @@
 from tests.mutation.mutant import Mutant
 
 TESTS = "tests/system/hub/test_mcp.py"
+BRIDGE_TESTS = "tests/system/hub/test_mcp_bridge.py"
 PROTOCOL_TESTS = "tests/unit/transports/hub/mcp/test_protocol.py"
 PROTOCOL = "coord.transports.hub.mcp.protocol"
 ENDPOINT = "coord.transports.hub.mcp.endpoint"
@@ -92,14 +93,14 @@ MUTANTS = [
         f"{ENDPOINT}:Sender._caller",
         ', token=""',
         "",
-        (f"{TESTS}::test_a_bridge_cannot_claim_to_have_a_token",),
+        (f"{BRIDGE_TESTS}::test_a_bridge_cannot_claim_to_have_a_token",),
     ),
     Mutant(
         "a hub serves a bridge from another store",
         f"{ENDPOINT}:_find_sender",
         "if bridge.store_id != store.database.store_id:",
         "if False:",
-        (f"{TESTS}::test_what_a_bridge_says_is_checked",),
+        (f"{BRIDGE_TESTS}::test_what_a_bridge_says_is_checked",),
     ),
     Mutant(
         "a token takes locks of the hub's machine",
@@ -134,27 +135,27 @@ MUTANTS = [
         "coord.transports.hub.mcp.bridge:Bridge._ask_hub",
         "except (CoordError, Broken):\n            return None",
         'except (CoordError, Broken):\n            return b"{}"',
-        (f"{TESTS}::test_a_bridge_goes_on_when_its_hub_is_killed",),
+        (f"{BRIDGE_TESTS}::test_a_bridge_goes_on_when_its_hub_is_killed",),
     ),
     Mutant(
         "a call whose answer was lost gets another command id",
         "coord.transports.hub.mcp.bridge:Bridge._answer",
         "self._answer_here(line, command_id)",
         "self._answer_here(line, command_id[::-1])",
-        (f"{TESTS}::test_a_call_whose_answer_is_lost_runs_once",),
+        (f"{BRIDGE_TESTS}::test_a_call_whose_answer_is_lost_runs_once",),
     ),
     Mutant(
         "a bridge never asks the hub",
         "coord.transports.hub.mcp.bridge:Bridge._ask_hub",
         "if not socket:",
         "if True:",
-        (f"{TESTS}::test_the_bridge_only_passes_messages_on",),
+        (f"{BRIDGE_TESTS}::test_the_bridge_only_passes_messages_on",),
     ),
     Mutant(
         "a bridge without a session speaks for a terminal",
         "coord.transports.hub.mcp.bridge:find_call",
         "caller.terminal or not caller.session",
         "not caller.session",
-        (f"{TESTS}::test_a_bridge_speaks_for_the_session_of_its_agent",),
+        (f"{BRIDGE_TESTS}::test_a_bridge_speaks_for_the_session_of_its_agent",),
     ),
 ]
