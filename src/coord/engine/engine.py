@@ -89,18 +89,24 @@ class Engine:
 
     # Entry points.
 
-    def call(self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = "") -> Any:
+    def call(
+        self, command: Command, *, timeout: float = TIMEOUT_S, command_id: str = "", origin: bytes = b""
+    ) -> Any:
         """Run a command in this thread, with all others that wait; return its reply."""
-        (job,) = self._call_all([command], timeout, command_id)
+        (job,) = self._call_all([command], timeout, command_id, origin)
         return job.result()
 
-    def call_many(self, commands: Sequence[Command], *, timeout: float = TIMEOUT_S) -> list[Any]:
+    def call_many(
+        self, commands: Sequence[Command], *, timeout: float = TIMEOUT_S, origin: bytes = b""
+    ) -> list[Any]:
         """Run several commands together; return their replies, or raise the first error after all ran."""
-        return [job.result() for job in self._call_all(commands, timeout, "")]
+        return [job.result() for job in self._call_all(commands, timeout, "", origin)]
 
-    def _call_all(self, commands: Sequence[Command], timeout: float, command_id: str) -> list[PendingCommand]:
+    def _call_all(
+        self, commands: Sequence[Command], timeout: float, command_id: str, origin: bytes = b""
+    ) -> list[PendingCommand]:
         deadline = self._runtime.monotonic() + timeout
-        jobs = [PendingCommand(command, deadline, command_id) for command in commands]
+        jobs = [PendingCommand(command, deadline, command_id, origin=origin) for command in commands]
         self._enqueue(jobs)
         try:
             with self._batch_lock:

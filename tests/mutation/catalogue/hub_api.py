@@ -134,4 +134,18 @@ MUTANTS = [
         "",
         (f"{TESTS}/test_rpc.py::test_notifications_are_carried_out_and_not_answered",),
     ),
+    Mutant(
+        "the inner protocol takes any text as a name",
+        "coord.transports.hub.identity:check_command",
+        "check_names(command)",
+        "pass",
+        (f"{TESTS}/test_calls.py::test_the_inner_protocol_refuses_names_that_are_no_ids",),
+    ),
+    Mutant(
+        "a command inside a command has any names",
+        "coord.sdk.validation.commands:check_names",
+        "elif isinstance(found, msgspec.Struct):",
+        "elif False:",
+        ("tests/unit/sdk/validation/test_commands.py",),
+    ),
 ]

@@ -17,7 +17,7 @@ from coord.sdk.client.tokens import make_token
 from coord.stores.open import open_store
 from coord.transports.hub.app import App
 from coord.transports.hub.hub import Hub
-from coord.transports.hub.request import Peer, Request
+from coord.transports.hub.request import Peer, Request, Response
 from coord.transports.hub.stores import OpenStore
 
 HOST = "127.0.0.1:7420"
@@ -111,6 +111,11 @@ class HubHarness:
         response = await self.app.answer(request)
         body = json.loads(response.body) if response.body else None
         return Reply(response.status, body, response.headers)
+
+    def raw(self, method: str, path: str, data: bytes, content_type: str, token: str) -> Response:
+        """Return the answer to a request as it is."""
+        request = self.request(method, path, data=data, token=token, headers={"content-type": content_type})
+        return self._run(self.app.answer(request))
 
     def together(self, *asks: Callable[[], Request]) -> list[Reply]:
         """Return the answers to requests that are under way at the same time, in order."""

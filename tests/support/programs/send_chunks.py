@@ -29,12 +29,12 @@ def main() -> None:
     engine = tasks.engine(NAMES[0])
     real, made = engine._call_all, 0
 
-    def counted(commands: Sequence[Command], timeout: float, command_id: str) -> Any:
+    def counted(commands: Sequence[Command], timeout: float, command_id: str, origin: bytes = b"") -> Any:
         nonlocal made
         made += 1
         if made == calls:
             os.kill(os.getpid(), signal.SIGKILL)
-        return real(commands, timeout, command_id)
+        return real(commands, timeout, command_id, origin)
 
     engine._call_all = counted  # type: ignore[method-assign]
     tasks.submit_result(*NAMES, "ann-1", claim.generation, large(4_000_000), command_id="once")

@@ -15,6 +15,7 @@ from coord.core.identity import Process
 from coord.core.tokens.schema import Role
 from coord.core.tokens.scope import within_limits
 from coord.host.processes import this_machine
+from coord.sdk.validation.commands import check_names
 from coord.transports.hub.problems import HttpError
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def check_command(identity: Identity, command: Command) -> Command:
     if type(command).__name__ in HUB_COMMANDS:
         raise forbidden("only the hub itself runs this command")
     identity.require(role_for(type(command)))
+    check_names(command)
     if getattr(command, "force", False):
         identity.require(Role.ADMIN)
     try:

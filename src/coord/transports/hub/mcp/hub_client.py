@@ -41,7 +41,7 @@ class HubClient(Client):
         command_id: str,
     ) -> None:
         """`location`: that of the caller's worktree."""
-        self._checked = ToolEngine(engine, partial(check_command, identity), command_id)
+        self._checked = ToolEngine(engine, partial(check_command, identity), command_id, identity.origin)
         self._elsewhere = identity.token is not None
         self._home = location
         if self._elsewhere:

@@ -114,8 +114,12 @@ class ToolEngine:
     A call that writes twice has a second id: a repeated call sends the same commands in the same order.
     """
 
-    def __init__(self, engine: Engine, check: Callable[[Command], Command], command_id: str) -> None:
+    def __init__(
+        self, engine: Engine, check: Callable[[Command], Command], command_id: str, origin: bytes = b""
+    ) -> None:
+        """`origin` says where the call came from, as a field for its events."""
         self.tenant = engine.tenant
+        self._more = {"origin": origin} if origin else {}
         self._engine = engine
         self._check = check
         self.command_id = command_id
@@ -126,11 +130,13 @@ class ToolEngine:
         if self.command_id and not command_id and not command.reads_only:
             self._writes += 1
             command_id = self.command_id if self._writes == 1 else f"{self.command_id}.{self._writes}"
-        return self._engine.call(self._check(command), timeout=timeout, command_id=command_id)
+        return self._engine.call(self._check(command), timeout=timeout, command_id=command_id, **self._more)
 
     def call_many(self, commands: list[Command], *, timeout: float = TIMEOUT_S) -> list[Any]:
         """Run several commands together; they need no ids, because repeating them changes nothing."""
-        return self._engine.call_many([self._check(command) for command in commands], timeout=timeout)
+        return self._engine.call_many(
+            [self._check(command) for command in commands], timeout=timeout, **self._more
+        )
 
     def close(self) -> None:
         """Do nothing: the engine belongs to others."""
