@@ -14,11 +14,14 @@ STOP_S = 30
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """Run a hub until the block ends; yield its address. Agents find it by XDG_RUNTIME_DIR."""
+    """Run a hub until the block ends; yield its address. Agents find it by XDG_RUNTIME_DIR.
+
+    If the demo itself is killed, the hub ends because nobody uses it.
+    """
     # A longer path is none for sockets: the hub of the user would be meant.
     with tempfile.TemporaryDirectory(prefix="cd-", dir="/tmp") as private:
         os.environ["XDG_RUNTIME_DIR"] = private
-        command = [sys.executable, "-m", "coord", "serve", "--listen", "127.0.0.1:0"]
+        command = [sys.executable, "-m", "coord", "serve", "--listen", "127.0.0.1:0", "--idle", "1m"]
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as hub:
             assert hub.stdout is not None
             try:
