@@ -41,6 +41,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for name in [name for name in os.environ if name.startswith(("COORD_", "GIT_"))]:
         del os.environ[name]  # the demo uses its own store and repository, never the caller's
+    os.environ["COORD_HUB"] = "off"  # nor a hub of the caller; its own one comes later
     folder = Path(tempfile.mkdtemp(prefix="coord-demo-"))
     try:
         return show(folder)

@@ -21,6 +21,7 @@ def serving(folder: Path) -> Iterator[str]:
     # A longer path is none for sockets: the hub of the user would be meant.
     with tempfile.TemporaryDirectory(prefix="cd-", dir="/tmp") as private:
         os.environ["XDG_RUNTIME_DIR"] = private
+        os.environ.pop("COORD_HUB", None)
         command = [sys.executable, "-m", "coord", "serve", "--listen", "127.0.0.1:0", "--idle", "1m"]
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as hub:
             assert hub.stdout is not None

@@ -120,10 +120,11 @@ def _result(result: Any) -> wire.Answer:
 
 
 def _as_caller(command: Command, ancestors: Callable[[], tuple[Process, ...]]) -> Command:
-    """Return a command whose caller has the ancestors that the kernel knows, and not those it states."""
+    """Return a command whose caller has the ancestors that the kernel knows, and came with no token."""
     if not isinstance(command, SessionCommand):
         return command
-    caller = command.caller
+    caller = msgspec.structs.replace(command.caller, token="")
+    command = msgspec.structs.replace(command, caller=caller)
     here = this_machine()
     known = caller.process_ancestors[:1]
     if known and (known[0].machine, known[0].boot, known[0].namespace) != here:

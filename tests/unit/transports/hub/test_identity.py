@@ -15,6 +15,7 @@ from coord.core.tasks.commands import AsSession, ClaimTasks, GetTaskStates, Rene
 from coord.core.tokens.commands import FindToken, MarkTokenUsed, TokenInfo
 from coord.core.tokens.schema import Role
 from coord.host.processes import describe
+from coord.transports.hub import calls
 from coord.transports.hub.identity import PROCESS, Identity, check_command
 from coord.transports.hub.problems import HttpError
 
@@ -89,3 +90,11 @@ def test_processes_of_this_machine_are_believed() -> None:
     checked = check_command(identity(), AcquireLocks(caller, "r", ("file:a",), waiter=mine))
     assert isinstance(checked, AcquireLocks)
     assert checked.waiter == mine
+
+
+def test_a_process_of_this_machine_has_no_token() -> None:
+    """A local client that states a token gets neither its rights nor its name in the audit."""
+    command = Heartbeat(Caller("ada", token="t-stolen"))
+    found = calls._as_caller(command, lambda: ())
+    assert isinstance(found, Heartbeat)
+    assert found.caller.token == ""
