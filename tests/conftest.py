@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -148,7 +149,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """In CI a skipped test is a failed run."""
+    """End the hub that tests share; in CI a skipped test is a failed run."""
+    if "tests.support.hub.in_process" in sys.modules:
+        sys.modules["tests.support.hub.in_process"].end_shared_hub()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") == "true" and reporter is not None and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

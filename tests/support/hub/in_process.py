@@ -153,5 +153,12 @@ def _no_signals() -> Iterator[None]:
 
 @cache
 def shared_hub() -> HubThread:
-    """Return the one hub of this test process; its thread ends with the process."""
-    return HubThread(tempfile.mkdtemp(prefix="ch-"))
+    """Return the one hub of this test process; its thread ends with the tests."""
+    return HubThread(tempfile.mkdtemp(prefix="ch-", dir="/tmp"))
+
+
+def end_shared_hub() -> None:
+    """End the shared hub, if there is one: an event loop that is never closed is a warning at the end."""
+    if shared_hub.cache_info().currsize:
+        shared_hub().stop()
+        shared_hub.cache_clear()

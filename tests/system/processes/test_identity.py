@@ -24,7 +24,7 @@ from tests.support.programs import tool_with_hook
 from tests.support.servers.server import poll_until
 
 COORD = (sys.executable, "-m", "coord.transports.cli.main")
-HOOK = (sys.executable, "-I", hook_main.__file__)
+HOOK = (sys.executable, "-I", "-S", hook_main.__file__)
 TOOL = """
 import json, os, subprocess, sys
 for told in json.loads(sys.argv[1]):

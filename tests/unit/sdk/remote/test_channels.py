@@ -2,11 +2,11 @@
 
 import os
 import socket
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from pathlib import Path
 
 import pytest
 
@@ -71,15 +71,17 @@ class Server:
 
 
 @pytest.fixture(params=["unix", "http"])
-def way(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Server, Channel]]:
+def way(request: pytest.FixtureRequest) -> Iterator[tuple[Server, Channel]]:
     if request.param == "unix":
-        server = Server(socket.AF_UNIX, str(tmp_path / "s"))
-        channel: Channel = UnixChannel(str(tmp_path / "s"))
-    else:
-        server = Server(socket.AF_INET, ("127.0.0.1", 0))
-        channel = HttpChannel(f"http://127.0.0.1:{server.listener.getsockname()[1]}", "", {})
-    with closing(server), closing(channel):
-        yield server, channel
+        with tempfile.TemporaryDirectory(prefix="ch-", dir="/tmp") as folder:  # a short path, as sockets need
+            server = Server(socket.AF_UNIX, f"{folder}/s")
+            with closing(server), closing(UnixChannel(f"{folder}/s")) as channel:
+                yield server, channel
+        return
+    server = Server(socket.AF_INET, ("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{server.listener.getsockname()[1]}"
+    with closing(server), closing(HttpChannel(address, "", {})) as http:
+        yield server, http
 
 
 def post(channel: Channel, body: bytes) -> bytes:

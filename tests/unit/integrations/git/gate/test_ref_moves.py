@@ -92,7 +92,8 @@ ENVIRONMENT = {
     "PATH": "mkdir ../bin; printf '#!/bin/sh\\nexit 0\\n' > ../bin/cat; cp ../bin/cat ../bin/python3;"
     " chmod +x ../bin/*; export PATH=$PWD/../bin:$PATH",
     "GIT_EXEC_PATH": "mkdir ../bin; real=$(command -v git);"
-    " printf '#!/bin/sh\\ncase $1 in log) exit;; esac; exec %s \"$@\"' $real > ../bin/git;"
+    " printf '#!/bin/sh\\nfor word; do case $word in log) exit;; esac; done; exec %s \"$@\"' $real"
+    " > ../bin/git;"
     " chmod +x ../bin/git;"
     " export GIT_EXEC_PATH=$PWD/../bin",
     "GIT_GRAFT_FILE": "echo $(git rev-parse main evil) > ../grafts; export GIT_GRAFT_FILE=$PWD/../grafts",
