@@ -33,6 +33,8 @@ class State(NamedTuple):
     holds: frozenset[Lock] = frozenset()
     newest: int = 0
     """The newest fence that was given."""
+    fences: frozenset[tuple[str, bool, int]] = frozenset()
+    """The newest fence of each path, for those who write and for those who read."""
 
 
 @dataclass
@@ -94,9 +96,28 @@ def _acquire(state: State, op: Op) -> State | None:
         holds.discard(before) if before else None
         holds.add(Lock(part, op.session, op.mode, new))
         told[part] = new
-    if op.answer is not None and (told != op.answer[1] or (fresh and new <= state.newest)):
+    if op.answer is not None and told != op.answer[1]:
         return None
-    return State(frozenset(holds), max(state.newest, new) if fresh else state.newest)
+    if op.answer is None or not fresh:
+        return state._replace(holds=frozenset(holds))
+    if new < state.newest or _is_known(state, op, new):
+        return None
+    paths, writes = _paths(op), op.mode == "write"
+    kept = {each for each in state.fences if each[0] not in paths or each[1] != writes}
+    return State(frozenset(holds), new, frozenset(kept | {(path, writes, new) for path in paths}))
+
+
+def _paths(op: Op) -> set[str]:
+    return set().union(*(COVERS[part] for part in PARTS[op.resource]))
+
+
+def _is_known(state: State, op: Op, fence: int) -> bool:
+    """Whether a conflicting lock had this fence; those that do not conflict may begin with one commit."""
+    paths = _paths(op)
+    return any(
+        known >= fence and path in paths and (writes or op.mode == "write")
+        for path, writes, known in state.fences
+    )
 
 
 def _meant(state: State, op: Op) -> Sequence[str]:

@@ -4,6 +4,7 @@ Each is a process of its own, forked from this one before anything is opened: so
 """
 
 import json
+import math
 import os
 import random
 import sys
@@ -11,9 +12,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from coord.core.errors import Busy
+from coord.core.errors import Busy, NotFound, Refused, Unavailable, Unknown
 from coord.sdk.client.client import Client
-from tests.support.overlap_detector import OverlapDetector
+from tests.support.overlap_detector import OverlapDetector, append
 from tests.support.process_group import PATIENCE_S
 from tests.support.programs.client import await_start, connect_as, report
 
@@ -21,26 +22,56 @@ from tests.support.programs.client import await_start, connect_as, report
 def contend(client: Client, options: dict[str, Any]) -> None:
     """`wanted` lists what to choose from: a resource, its mode, and the paths that it covers.
 
-    Nobody goes before it had its turn.
+    Nobody goes before it had its turn. `far` says that the store may be away for a while: whoever cannot
+    reach it asks again for the same, so that nobody holds one lock and waits for another.
     """
     chance = random.Random(options["session"])
     detector = OverlapDetector(Path(options["witness"]), options["session"])
+    passing = (Busy, Unavailable, Unknown) if options.get("far") else (Busy,)
     mine = 0
     while detector.grants() < options["enough"] or not mine:
         resource, mode, paths = chance.choice(options["wanted"])
+        fence = acquire(client, resource, mode, passing, options)
+        detector.work(paths, mode, fence)
+        if unlock(client, resource, fence, passing):
+            append(Path(options["witness"]) / "unlocked", f"{fence} {options['session']}\n".encode())
+        mine += 1
+
+
+def acquire(
+    client: Client, resource: str, mode: str, passing: tuple[type[Exception], ...], options: dict[str, Any]
+) -> int:
+    """Wait for a lock as long as it takes; return its fence."""
+    while True:
         try:
             reply = client.acquire(resource, mode=mode, ttl_s=3_600, wait_s=PATIENCE_S)
-        except Busy:  # nothing happened
+        except passing:  # nothing happened, or the next answer tells
             continue
-        assert reply.ok, f"{options['session']} did not get {resource}: {reply}"
-        detector.work(paths, mode, reply.locks[0].fence)
-        client.unlock(resource)
-        mine += 1
+        if reply.ok:
+            return reply.locks[0].fence
+        assert options.get("far"), f"{options['session']} did not get {resource}: {reply}"
+
+
+def unlock(client: Client, resource: str, fence: int, passing: tuple[type[Exception], ...]) -> bool:
+    """Give a lock back; return whether this was acknowledged, and not only known from a second answer."""
+    in_doubt = False
+    while True:
+        try:
+            client.unlock(resource, fence=fence)
+        except passing as error:
+            in_doubt = in_doubt or isinstance(error, Unknown)
+        except (Refused, NotFound):
+            if not in_doubt:
+                raise
+            return False
+        else:
+            return True
 
 
 def live(options: dict[str, Any], prepared: int, start: int) -> None:
     """The whole life of one session's process."""
-    with connect_as(options) as client:
+    open_s = math.inf if options.get("far") else None  # whoever is cut off waits as long as it takes
+    with connect_as({**options, "open_s": open_s}) as client:
         os.write(prepared, b".")
         os.read(start, 1)
         contend(client, options)
@@ -62,7 +93,10 @@ def fork_session(options: dict[str, Any], prepared: int, start: tuple[int, int])
 
 def main(options: dict[str, Any]) -> None:
     prepared, start = os.pipe(), os.pipe()
-    sessions = [{**options, "session": f"session-{number}"} for number in range(options["processes"])]
+    sessions = [
+        {**options, "session": f"{options['session']}session-{number}"}
+        for number in range(options["processes"])
+    ]
     pids = [fork_session(each, prepared[1], start) for each in sessions]
     os.close(prepared[1])
     ready = 0
