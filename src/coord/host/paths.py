@@ -14,6 +14,7 @@ from coord.core.errors import Invalid
 from coord.core.ids import short_repr
 from coord.core.locks.paths import TEXT_CHARS_MAX, is_unprintable, parse_pattern
 from coord.host.repository import Repository, find_repository, repository_at
+from coord.host.runtime.seen_files import real_path
 
 _MEANT = re.compile(r"[\\*?\[{}]")
 _NAME_ONLY = re.compile(r"[{}]|\[\[(?![:=])|\[\]")
@@ -54,7 +55,7 @@ def resolve_path(
             f"{short_repr(text)} is a file, but {cwd} is in no worktree of a git repository",
             hint="run coord inside the repository, or lock a name: instead",
         )
-    path, rest = _split(repository, text, os.path.realpath(cwd), literal)
+    path, rest = _split(repository, text, real_path(cwd), literal)
     root, names = _in_worktree(repository, path, text)
     found = [names]
     prefixes = ("/".join((root, *names[:end])) for end in range(1, len(names) + 1))
@@ -62,7 +63,7 @@ def resolve_path(
     for link in links:  # check each one: a path may leave the repository and come back
         _check_link(repository, link, text)
     if links:
-        found.append(_in_worktree(repository, os.path.realpath("/".join((root, *names))), text)[1])
+        found.append(_in_worktree(repository, real_path("/".join((root, *names))), text)[1])
     texts = dict.fromkeys("/".join([*map(escaped, each), *rest]) or "." for each in found)
     patterns = [pattern for each in texts for pattern in parse_pattern(each)]
     if not rest and not _may_contain_links("/".join((root, *names)), literal):
@@ -134,7 +135,7 @@ def _split(repository: Repository, text: str, start: str, literal: bool) -> tupl
     segments = text.split("/")
     while segments:
         if segments[0] == "..":  # the parent of the real path, as the operating system resolves it
-            path = os.path.dirname(os.path.realpath(path))
+            path = os.path.dirname(real_path(path))
             inside = f"{path}/".startswith(root) or _is_inside(repository, path)
         elif segments[0] not in ("", "."):
             if not literal and inside and _MEANT.search(segments[0]):
@@ -180,7 +181,7 @@ def _in_worktree(repository: Repository, path: str, text: str) -> tuple[str, lis
                 names += parts[number + 1 :]
                 break
             _check_loop(real, text)
-            return _in_worktree(repository, "/".join((os.path.realpath(real), *parts[number + 1 :])), text)
+            return _in_worktree(repository, "/".join((real_path(real), *parts[number + 1 :])), text)
         found = repository_at(real)
         if found is not None and found.commondir == repository.commondir:
             root, names = real, []
@@ -200,13 +201,13 @@ def _in_worktree(repository: Repository, path: str, text: str) -> tuple[str, lis
 def _check_link(repository: Repository, link: str, text: str) -> None:
     _check_loop(link, text)
     try:
-        _in_worktree(repository, os.path.realpath(link), text)
+        _in_worktree(repository, real_path(link), text)
     except Invalid as error:
         raise Invalid(f"{error.message} (the symlink {link} leads there)", hint=error.hint) from error
 
 
 def _check_loop(link: str, text: str) -> None:
-    if os.path.islink(os.path.realpath(link)):
+    if os.path.islink(real_path(link)):
         raise Invalid(
             f"{short_repr(text)} runs through a symlink that leads to itself", hint=f"repair {link}"
         )

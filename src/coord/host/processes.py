@@ -14,6 +14,8 @@ from coord.core.identity import Evidence, Process, ProcessState
 INIT = 1
 """The pid of the first process: everybody descends from it, and it never ends, so it is no session's."""
 PID_MAX = 2**22
+STAT_BYTES = 4096
+"""More than the kernel writes about a process."""
 """The largest pid that Linux gives out."""
 
 ADOPTERS = frozenset(
@@ -212,8 +214,11 @@ def _probe_unseen(pid: int, named: str) -> Evidence:
 
 def _read_stat(pid: int) -> _Stat | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = os.read(file, STAT_BYTES)  # the kernel gives all of it at once
+        finally:
+            os.close(file)
         # The command name is in parentheses and may itself contain parentheses.
         end = text.rindex(b")")
         fields = text[end + 1 :].split()

@@ -5,6 +5,7 @@ import os
 import msgspec
 
 from coord.core.errors import Invalid
+from coord.host.runtime.seen_files import once_per_hook, real_path
 
 GIT_FILE_BYTES = 8192
 
@@ -56,9 +57,10 @@ def folder_is_gone() -> bool:
     return False
 
 
+@once_per_hook
 def find_repository(start: str) -> Repository | None:
     """Return the repository that contains a folder; like git, the nearest one going up."""
-    folder = os.path.realpath(start)
+    folder = real_path(start)
     while True:
         found = repository_at(folder)
         if found is None and _is_git_dir(folder):
@@ -72,7 +74,7 @@ def repository_at(folder: str) -> Repository | None:
     """Return the repository whose worktree starts at this folder (a resolved path)."""
     git = f"{folder}/.git"
     if os.path.isdir(git):
-        git_dir = os.path.realpath(git)
+        git_dir = real_path(git)
         return Repository(folder, _commondir(git_dir)) if _is_git_dir(git_dir) else None
     if os.path.isfile(git):
         return Repository(folder, _commondir(_git_dir_named_in(git)))
@@ -82,13 +84,13 @@ def repository_at(folder: str) -> Repository | None:
 def git_dir_of(root: str) -> str:
     """Return the git directory of a worktree; a linked worktree has a separate one."""
     git = f"{root}/.git"
-    return os.path.realpath(git) if os.path.isdir(git) else _git_dir_named_in(git)
+    return real_path(git) if os.path.isdir(git) else _git_dir_named_in(git)
 
 
 def _git_dir_named_in(file: str) -> str:
     """Return the git directory that the `.git` file of a linked worktree or submodule names."""
     text = _read(file)
-    git_dir = os.path.realpath(os.path.join(os.path.dirname(file), text.removeprefix("gitdir:").strip()))
+    git_dir = real_path(os.path.join(os.path.dirname(file), text.removeprefix("gitdir:").strip()))
     if not text.startswith("gitdir:") or not _is_git_dir(git_dir):
         raise Invalid(
             f"{file} does not name a git directory",
@@ -99,7 +101,7 @@ def _git_dir_named_in(file: str) -> str:
 
 def _commondir(git_dir: str) -> str:
     link = f"{git_dir}/commondir"
-    return os.path.realpath(os.path.join(git_dir, _read(link).strip())) if os.path.isfile(link) else git_dir
+    return real_path(os.path.join(git_dir, _read(link).strip())) if os.path.isfile(link) else git_dir
 
 
 def _is_git_dir(folder: str) -> bool:

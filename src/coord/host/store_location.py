@@ -19,6 +19,7 @@ from coord.host.pin import FORMAT, Pin, create_pin, read_copy, read_pin, replace
 from coord.host.pin import NAME as PIN
 from coord.host.processes import this_machine
 from coord.host.repository import Repository, find_repository
+from coord.host.runtime.seen_files import real_path
 from coord.stores.urls import quoted, redact, scheme_of, unquoted
 
 STORE_FOLDER = "store"
@@ -344,7 +345,7 @@ def _same_store(a: str, b: str) -> bool:
     if scheme_of(a) != scheme_of(b):
         return False
     if scheme_of(a) in LOCAL:
-        return os.path.realpath(local_path(a)) == os.path.realpath(local_path(b))
+        return real_path(local_path(a)) == real_path(local_path(b))
     return _without_user(a) == _without_user(b)
 
 

@@ -7,7 +7,30 @@ SHELL_WRITES = f"{HOOK_TESTS}/test_shell_writes.py"
 PROTECTED = f"{HOOK_TESTS}/test_protected_files.py"
 AGAINST_BASH = "tests/unit/integrations/shell_commands/test_against_bash.py"
 
+SEEN = "tests/unit/host/runtime/test_seen_files.py"
+
 MUTANTS = [
+    Mutant(
+        "a process goes on with what a hook has seen of the files",
+        "coord.host.runtime.seen_files:remembering",
+        "finally:\n        _of_thread.seen = None",
+        "finally:\n        pass",
+        (f"{SEEN}::test_nothing_is_kept_for_the_next_hook",),
+    ),
+    Mutant(
+        "a hook starts with what the hook before it has seen",
+        "coord.host.runtime.seen_files:remembering",
+        "_of_thread.seen = {}",
+        "_of_thread.seen = remembering.__dict__",
+        (f"{SEEN}::test_nothing_is_kept_for_the_next_hook",),
+    ),
+    Mutant(
+        "a hook does not follow a link to a folder",
+        "coord.host.runtime.seen_files:_follow",
+        "os.path.realpath(path) if is_link else path",
+        "path",
+        (f"{SEEN}::test_a_hook_sees_what_the_kernel_resolves",),
+    ),
     Mutant(
         "an agent copies a branch over a protected one",
         "coord.integrations.hooks.protected_files:_check_command",

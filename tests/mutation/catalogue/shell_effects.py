@@ -4,6 +4,13 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "half of a log of calls counts as one",
+        "coord.integrations.shell_effects.call_log:read_calls",
+        "if data[: 2 * NUMBER_BYTES] == _head(content):",
+        "if True:",
+        ("tests/unit/integrations/shell_effects/test_call_log.py::test_half_of_a_log_is_no_log",),
+    ),
+    Mutant(
         "a command is blamed for what the holder's own tool may have written",
         "coord.integrations.shell_effects.attribution:Attribution._doubt_of_holder",
         'self._calls.may_have_written(self._mine, {*owners, ""}, change.path)',

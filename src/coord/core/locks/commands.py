@@ -501,8 +501,8 @@ class BeginToolCall(ResourceCommand, frozen=True, kw_only=True):
     """
 
     rule = "coord.core.locks.tool_calls:begin_tool_call"
-    prefetch_keys = "coord.core.locks.locks:lock_reads"
-    prefetch_ranges = "coord.core.locks.locks:lock_ranges"
+    prefetch_keys = "coord.core.locks.tool_calls:begin_reads"
+    prefetch_ranges = "coord.core.locks.tool_calls:begin_ranges"
     reply = LockReply
     fenced = True
     call: str
@@ -529,6 +529,7 @@ class EndToolCall(SessionCommand, frozen=True):
 
     rule = "coord.core.locks.tool_calls:end_tool_call"
     prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    prefetch_ranges = "coord.core.locks.tool_calls:held_ranges"
     reply = EndToolCallReply
     call: str = ""
 

@@ -26,17 +26,20 @@ from coord.core.locks.locks import (
     ended_by_time,
     ended_since,
     lock_info,
+    lock_ranges,
+    lock_reads,
     locks_of,
     read_lock,
 )
-from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources
+from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources, prefetch_keys
 from coord.core.locks.schema import EndReason, Lock, LockRenewed, LostHookLock, Mode
 from coord.core.locks.table import widens
 from coord.core.locks.uses import HOOK
 from coord.core.locks.wait_queue import grant_waiters
+from coord.core.ranges import Range
 from coord.core.sessions.identify import HEARTBEAT_QUIET_MS, ancestors, ensure_session, put_session
 from coord.core.sessions.schema import Session
-from coord.core.transaction import Transaction
+from coord.core.transaction import PAGE, Transaction
 
 CALLS_MAX = 64
 """How many running calls a session remembers; it forgets those that end first."""
@@ -46,6 +49,27 @@ OUTDATED_BY_CALLS = ("starting", "completed")
 """Reports that a tool call disproves: the session has started, and it is not at its end."""
 GRANTS_MAX = 1000
 """How many later grants a call reads; beyond that the file counts as changed."""
+
+
+def begin_reads(command: BeginToolCall) -> list[str]:
+    """Return the keys that the begin of a call reads: those of its locks, and whether it lost them before."""
+    name = command.caller.session
+    resources = prefetch_keys(command.resources, command.repository)
+    return [
+        *lock_reads(command),
+        *(keys.lost_hook_lock(name, resource.lock_key(name)) for resource in resources),
+    ]
+
+
+def begin_ranges(command: BeginToolCall) -> list[Range]:
+    """Return the ranges with the locks that may block a call, and with those of its session."""
+    return [*lock_ranges(command), *held_ranges(command)]
+
+
+def held_ranges(command: BeginToolCall | EndToolCall) -> list[Range]:
+    """Return the range with the locks of a session, which each call extends."""
+    name = command.caller.session
+    return [Range(keys.session_lock_prefix(name), "key", PAGE)] if name else []
 
 
 def begin_tool_call(tx: Transaction, command: BeginToolCall, now: int) -> LockReply:

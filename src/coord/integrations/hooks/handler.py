@@ -398,16 +398,17 @@ class HookHandler:
             return
         from coord.integrations.shell_effects import observe
 
+        shell = self._runs_in(target, home)
         observe.before_call(
             connection,
             target.worktree,
             connection.caller.session,
             self._call(),
-            shell=self._runs_in(target, home),
+            shell=shell,
             wrote=_files(target),
             timeout_s=self.event.timeout_s + MARGIN_S,
             watched=self.settings.watched,
-            settings=protected_files.settings_files(self._environ),
+            settings=protected_files.settings_files(self._environ) if shell else (),
         )
 
     def _observe_after(self, connection: Connection, target: Target, home: StoreLocation | None) -> str:

@@ -127,6 +127,7 @@ class Hook:
             return
         self._parse_event(payload)
         from coord.core.errors import CoordError
+        from coord.host.runtime.seen_files import remembering
         from coord.integrations.hooks.handler import HookHandler
         from coord.integrations.hooks.identity import tool_process
 
@@ -139,7 +140,7 @@ class Hook:
         open_by = self.began + self.deadline_s * OPEN_SHARE
         gate = HookHandler(self.event, payload, environ, self._reply, open_by=open_by, runs=runs)
         try:
-            gate.handle()
+            remembering(gate.handle)
             if gate.home is not None:
                 from coord.host.runtime.start_hub import start_hub
 

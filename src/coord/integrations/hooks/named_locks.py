@@ -20,6 +20,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from coord.host.presets import LOCKS, LockPreset
+from coord.host.runtime.seen_files import real_path
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -91,7 +92,7 @@ def locks_for_paths(
     paths_needed = [(action, _resolved(action.path, home)) for action in actions if action.path]
     found: dict[str, None] = {}
     for path, tree in paths if paths_needed else ():
-        spellings = {os.path.normpath(path), os.path.realpath(path)}
+        spellings = {os.path.normpath(path), real_path(path)}
         for action, needed in paths_needed:
             for each in spellings:
                 if f"{each}/".startswith(f"{needed}/") or (tree and f"{needed}/".startswith(f"{each}/")):
@@ -100,7 +101,7 @@ def locks_for_paths(
 
 
 def _resolved(path: str, home: str) -> str:
-    return os.path.realpath(f"{home}/{path[2:]}" if path.startswith("~/") else path)
+    return real_path(f"{home}/{path[2:]}" if path.startswith("~/") else path)
 
 
 def _with_branch(words: list[str], branch: str) -> list[str]:

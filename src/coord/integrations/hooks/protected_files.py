@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from coord.core.errors import CoordError
 from coord.host.repository import find_repository
 from coord.host.runtime.environment import environment
+from coord.host.runtime.seen_files import once_per_hook, real_path
 from coord.integrations.hooks.events import Event, fields_in
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _decides_hooks(key: str) -> bool:
 
 def is_configuration(path: str) -> bool:
     """Whether a file, or the target of a link, configures the hooks of a tool or of git, or coord itself."""
-    users = {name.casefold() for file in user_files(environment()) for name in _spellings(file)}
+    users = _users()
     for each in _spellings(path):
         lower = each.casefold()
         parts = lower.split("/")
@@ -183,18 +184,25 @@ def is_configuration(path: str) -> bool:
     return False
 
 
+@once_per_hook
+def _users() -> set[str]:
+    """Return the user's configuration of git and of coord, in lower case."""
+    return {name.casefold() for file in user_files(environment()) for name in _spellings(file)}
+
+
 def _spellings(path: str) -> list[str]:
     """Return a path as it is written, and the one that its links lead to."""
-    return list(dict.fromkeys((os.path.normpath(path), os.path.realpath(path))))
+    return list(dict.fromkeys((os.path.normpath(path), real_path(path))))
 
 
+@once_per_hook
 def _own_folders() -> list[str]:
     """Return the folders of coord itself: consents and the store of the user; the socket of the hub."""
     from coord.host.consent import state_folder
     from coord.host.runtime.hub_socket import runtime_folder
 
     runtime = runtime_folder(environment())
-    return [os.path.realpath(each) for each in (state_folder(environment()), runtime) if each]
+    return [real_path(each) for each in (state_folder(environment()), runtime) if each]
 
 
 def contains_configuration(folder: str, cwd: str) -> bool:
@@ -202,10 +210,10 @@ def contains_configuration(folder: str, cwd: str) -> bool:
 
     A clone that an agent made elsewhere is its own to remove.
     """
-    real = os.path.realpath(folder)
-    home = os.path.realpath(os.path.expanduser("~"))
-    roots = [home, os.path.realpath(cwd), *_own_folders()]
-    if any(f"{root}/".startswith(f"{real.rstrip('/')}/") for root in roots) and real != os.path.realpath(cwd):
+    real = real_path(folder)
+    home = real_path(os.path.expanduser("~"))
+    roots = [home, real_path(cwd), *_own_folders()]
+    if any(f"{root}/".startswith(f"{real.rstrip('/')}/") for root in roots) and real != real_path(cwd):
         return True
     users = [name for file in user_files(environment()) if os.path.lexists(file) for name in _spellings(file)]
     if any(name.startswith(f"{real}/") for name in users):

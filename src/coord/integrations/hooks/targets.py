@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from coord.core.errors import CoordError, Invalid, Unavailable
 from coord.host.paths import path_in_resource, repository_path
 from coord.host.repository import Repository, find_repository
+from coord.host.runtime.seen_files import real_path
 from coord.host.store_location import StoreLocation, find_location, user_location
 from coord.integrations.hooks.config import Settings
 from coord.integrations.hooks.events import Event
@@ -63,7 +64,7 @@ def _in_use(location: StoreLocation, event: Event) -> bool:
     """Whether coord is in use there; raise if it was set up and its store is gone."""
     if location.pinned or not event.installed_for or location.repository is None:
         return location.pinned
-    if os.path.realpath(event.installed_for) == os.path.realpath(location.repository.commondir):
+    if real_path(event.installed_for) == real_path(location.repository.commondir):
         raise Unavailable(
             f"coord was set up in this repository, but {location.folder} is gone",
             hint="ask the person you work for to run coord init",
@@ -152,7 +153,7 @@ class _Targets:
         text = path.path
         if "\0" in text:
             raise Invalid("a file name contains NUL", hint="remove it from the name")
-        for each in dict.fromkeys((text, os.path.realpath(text))):
+        for each in dict.fromkeys((text, real_path(text))):
             repository = self._repository(each if path.tree else os.path.dirname(each))
             if repository is None and path.tree and self.home is not None and self._contains_home(each):
                 return self.home, worktree_of(self.home), ("file:.",)
@@ -169,7 +170,7 @@ class _Targets:
     def _contains_home(self, folder: str) -> bool:
         """Whether the session's worktree lies inside of a folder: `rm -rf ..`."""
         root = worktree_of(self.home) if self.home is not None else ""
-        return bool(root) and f"{root}/".startswith(f"{os.path.realpath(folder).rstrip('/')}/")
+        return bool(root) and f"{root}/".startswith(f"{real_path(folder).rstrip('/')}/")
 
     def _repository(self, folder: str) -> Repository | None:
         if folder not in self._repositories:
@@ -256,7 +257,7 @@ def _texts(repository: Repository, path: str) -> tuple[str, ...] | None:
             f"file:{each}" for each in repository_path(repository, path, repository.root or "", literal=True)
         )
     except Invalid:
-        real = os.path.realpath(path)
+        real = real_path(path)
         if real != path and find_repository(os.path.dirname(real)) != repository:
             return None
         raise
@@ -293,7 +294,7 @@ def _named(home: StoreLocation, settings: Settings, line: "CommandLine | None") 
     if line is None:
         return ()
     repository = home.repository
-    main_tree = repository is not None and os.path.realpath(f"{repository.root}/.git") == repository.commondir
+    main_tree = repository is not None and real_path(f"{repository.root}/.git") == repository.commondir
     branch = _branch(repository.root) if repository is not None and "push" in line.text else ""
     return locks_for(line.words(), settings.actions, branch=branch, main_tree=main_tree)
 

@@ -3,6 +3,8 @@
 import multiprocessing
 from pathlib import Path
 
+import pytest
+
 from coord.integrations.shell_effects import call_log
 from coord.integrations.shell_effects.call_log import Call, CallFolder, Calls
 
@@ -70,6 +72,43 @@ def test_a_damaged_file_leaves_everything_in_doubt_for_an_hour(tmp_path: Path) -
         found = calls.find("next", "bob")
         assert found is not None
         assert [call.shell for call in calls.concurrent_with(found)] == [True]
+
+
+@pytest.mark.parametrize("kept", [0, 6, 8, 12, -1])
+def test_half_of_a_log_is_no_log(tmp_path: Path, kept: int) -> None:
+    """A killed process or a full disk leaves the begin of a new log before the rest of the old one."""
+    folder = CallFolder(str(tmp_path), "/tree")
+    file = Path(folder.path, "calls")
+    with folder.lock_calls() as calls:
+        begun(calls, "old", "ada")
+    old = file.read_bytes()
+    with folder.lock_calls() as calls:
+        begun(calls, "new", "bob")
+    new = file.read_bytes()
+    assert call_log.read_calls(folder.path) is not None
+    file.write_bytes(new[:kept] + old[kept:] if kept >= 0 else new[:-1])
+    found = call_log.read_calls(folder.path)
+    if kept == 0:
+        assert found is not None
+        assert names(found.calls) == ["old"]
+    else:
+        assert found is None
+
+
+def test_a_log_may_become_shorter(tmp_path: Path) -> None:
+    """The file is written in place and keeps its size; what is left of longer logs does not count."""
+    folder = CallFolder(str(tmp_path), "/tree")
+    file = Path(folder.path, "calls")
+    with folder.lock_calls() as calls:
+        for number in range(9):
+            begun(calls, f"call-{number}", "ada")
+    before = file.stat()
+    with folder.lock_calls() as calls:
+        del calls.calls[1:]
+    after = file.stat()
+    assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size)
+    with folder.lock_calls() as calls:
+        assert names(calls.calls) == ["call-0"]
 
 
 def test_a_failure_in_a_turn_changes_nothing(tmp_path: Path) -> None:

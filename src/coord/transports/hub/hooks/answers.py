@@ -22,6 +22,7 @@ from typing import Any, cast
 from coord.core.errors import CoordError, Unavailable
 from coord.engine.engine import TIMEOUT_S, Engine
 from coord.host.runtime.environment import act_for
+from coord.host.runtime.seen_files import remembering
 from coord.host.store_location import StoreLocation, check_confirmed, check_store_exists
 from coord.host.tool_process import OtherHook
 from coord.integrations.hooks.events import Answer, Kind
@@ -110,7 +111,7 @@ class HookRun:
         """Answer the hook; every failure before the answer sends it back to the hook."""
         try:
             with self._open:
-                act_for(self._call.environ, self._handle)
+                act_for(self._call.environ, lambda: remembering(self._handle))
             if not self._answered:
                 raise NotHere("its handler gave no answer")
         except CoordError as error:
