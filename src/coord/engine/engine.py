@@ -35,7 +35,7 @@ from coord.engine.batch import Batch, LoadFailed
 from coord.engine.clock import Clock
 from coord.engine.commit import commit_and_confirm
 from coord.engine.idempotency import run_once
-from coord.engine.pending import PendingCommand, deliver, new_loop_future
+from coord.engine.pending import PendingCommand, deliver, loop_futures
 from coord.engine.runtime import Runtime, SystemRuntime
 from coord.stores.contract import Commit, Limits
 from coord.stores.database import Database
@@ -146,9 +146,10 @@ class Engine:
         `origin` says where they came from, as a field for their events (`Origin.as_field`).
         """
         deadline = self._runtime.monotonic() + timeout
+        new_future = loop_futures()
         jobs = [
             PendingCommand(
-                command, deadline, ids[number] if ids else "", loop_future=new_loop_future(), origin=origin
+                command, deadline, ids[number] if ids else "", loop_future=new_future(), origin=origin
             )
             for number, command in enumerate(commands)
         ]

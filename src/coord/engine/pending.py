@@ -1,7 +1,7 @@
 """A command that waits for its reply, and the delivery of that reply."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -62,10 +62,25 @@ def _asyncio() -> "ModuleType":
     return asyncio
 
 
-def new_loop_future() -> "asyncio.Future[Any]":
-    """Return a future of the running event loop."""
-    future: asyncio.Future[Any] = _asyncio().get_running_loop().create_future()
-    return future
+def loop_futures() -> "Callable[[], asyncio.Future[Any]]":
+    """Return what makes futures of the running event loop."""
+    create: Callable[[], asyncio.Future[Any]] = _asyncio().get_running_loop().create_future
+    return create
+
+
+async def results_of(futures: Iterable["asyncio.Future[Any]"]) -> list[Any]:
+    """Return the reply to each command of `Engine.ask_many`, or its error.
+
+    Commands of one call end together, so most are there when the first one is: `gather` would add a callback
+    to each.
+    """
+    results: list[Any] = []
+    for future in futures:
+        try:
+            results.append(await future)
+        except CoordError as error:
+            results.append(error)
+    return results
 
 
 def deliver(jobs: Iterable[PendingCommand]) -> None:

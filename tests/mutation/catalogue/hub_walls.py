@@ -389,9 +389,23 @@ _MUTANTS = [
     Mutant(
         "guessing locks others out",
         f"{HUB}.tokens:Tokens.identify",
-        "parsed is not None and parsed.hash in self._known",
+        "known is not None",
         "False",
         (f"{TESTS}/test_tokens.py::test_guesses_are_limited_and_known_tokens_go_on",),
+    ),
+    Mutant(
+        "a token that was looked up counts beyond its end",
+        f"{HUB}.tokens:Tokens.identify",
+        "known.info.is_expired(round(time.time() * 1000))",
+        "False",
+        (f"{TESTS}/test_tokens.py::test_an_expired_token_ends_without_a_look_into_its_store",),
+    ),
+    Mutant(
+        "a part of a token is enough to be known",
+        f"{HUB}.tokens:Tokens._known_before",
+        "self._known.get(sha256(text))",
+        "next((each for key, each in self._known.items() if key == sha256(text[:-1])), None)",
+        (f"{TESTS}/test_tokens.py::test_a_text_that_resembles_a_known_token_is_another_one",),
     ),
     Mutant(
         "a revocation makes every token a guess",

@@ -72,9 +72,24 @@ MUTANTS = [
     Mutant(
         "the hub goes on with a store that its repository has left",
         "coord.transports.hub.stores:OpenStore.is_current",
-        "signature(self.location) == self.signature",
-        "True",
+        "signature(self.location) != self.signature",
+        "False",
         (f"{HUB}/test_stores.py::test_a_store_that_the_repository_has_left_is_not_used",),
+    ),
+    Mutant(
+        "one look at the pin of a store counts for ever",
+        "coord.transports.hub.stores:OpenStore.is_current",
+        "now - self._looked_s >= LOOKED_S",
+        "self._looked_s < 0",
+        (f"{HUB}/test_stores.py::test_a_store_that_the_repository_has_left_is_not_used",),
+    ),
+    Mutant(
+        "a store that was left counts as looked at",
+        "coord.transports.hub.stores:OpenStore.is_current",
+        "    if signature(self.location) != self.signature:\n                return False\n",
+        "    self._looked_s = now\n            if signature(self.location) != self.signature:\n"
+        "                return False\n",
+        (f"{HUB}/test_stores.py::test_requests_that_come_together_share_a_look_at_the_pin",),
     ),
     Mutant(
         "a store is closed under a request that uses it",

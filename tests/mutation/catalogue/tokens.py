@@ -209,6 +209,20 @@ MUTANTS = [
         (f"{TESTS}/test_scope.py::test_a_caller_is_what_its_token_says",),
     ),
     Mutant(
+        "limits end at what a command contains",
+        "coord.core.tokens.scope:_limited_fields",
+        "name in NAMES or name in nested",
+        "name in NAMES",
+        (f"{TESTS}/test_scope.py::test_no_field_leads_outside",),
+    ),
+    Mutant(
+        "a struct that may be missing counts as a text",
+        "coord.core.tokens.scope:_is_plain",
+        "all(map(_is_plain, get_args(kind)))",
+        "any(map(_is_plain, get_args(kind)))",
+        (f"{TESTS}/test_scope.py",),
+    ),
+    Mutant(
         "a token of one project changes the whole tenant",
         "coord.core.tokens.scope:within_limits",
         "name in TENANT_CHANGES and (token.project or token.session)",

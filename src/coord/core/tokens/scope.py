@@ -5,7 +5,10 @@ command is covered without a line here, unless it concerns the whole tenant.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -18,6 +21,9 @@ TENANT_CHANGES = frozenset(("ChangeSettings", "DeliverMessage", "SendElsewhere",
 """Commands that change something for the whole tenant: refused to a token with any limit."""
 TENANT_READS = frozenset(("CountTasks", "ListExpiredClaims", "ListStuck"))
 """Commands that show the tasks of all projects: refused to a token of one project."""
+
+NAMES = ("tenant", "project", "session")
+PLAIN = (str, int, float, bytes, NoneType, Enum)
 
 AnyCommand = TypeVar("AnyCommand", bound=Command)
 
@@ -43,6 +49,25 @@ def within_limits(
     return narrowed
 
 
+@cache
+def nested_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Return the fields of a struct that may hold others: all but those whose type is a text or a number."""
+    return tuple(field.name for field in msgspec.structs.fields(kind) if not _is_plain(field.type))
+
+
+def _is_plain(kind: Any) -> bool:
+    if get_origin(kind) in (Union, UnionType):
+        return all(map(_is_plain, get_args(kind)))
+    return isinstance(kind, type) and issubclass(kind, PLAIN)
+
+
+@cache
+def _limited_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Return the fields of a struct in which limits count."""
+    nested = nested_fields(kind)
+    return tuple(name for name in kind.__struct_fields__ if name in NAMES or name in nested)
+
+
 class _Narrowing(NamedTuple):
     """The limits of one request."""
 
@@ -53,7 +78,8 @@ class _Narrowing(NamedTuple):
     def struct(self, value: Any) -> Any:
         """Return a struct with all its fields inside the limits."""
         changed = {}
-        for name in value.__struct_fields__:
+        kind: type[msgspec.Struct] = type(value)
+        for name in _limited_fields(kind):
             before = getattr(value, name)
             after = self.field(name, before)
             if after is not before:

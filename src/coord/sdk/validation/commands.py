@@ -1,5 +1,6 @@
 """Check a command that a stranger made: commands trust their callers, and names become parts of keys."""
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from coord.core.identity import Caller
 from coord.core.ids import check_id, short_repr
 from coord.core.limits import LEASE_MS_MAX
 from coord.core.tasks.commands import TaskCommand
+from coord.core.tokens.scope import nested_fields
 
 IDS = {
     "tenant": "tenant id",
@@ -22,9 +24,18 @@ TASKS = frozenset(("ClaimNamed", "AssignTask"))
 """Commands about one task, beside those of `TaskCommand`; elsewhere `task` may be any text."""
 
 
+@cache
+def _checked_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Return the fields of a struct that `check_names` looks at."""
+    nested = nested_fields(kind)
+    return tuple(
+        name for name in kind.__struct_fields__ if name in IDS or name == "lease_ms" or name in nested
+    )
+
+
 def check_names(value: msgspec.Struct) -> None:
     """Refuse a command in which a name could not be an id, or a lease is no duration."""
-    for name in value.__struct_fields__:
+    for name in _checked_fields(type(value)):
         found = getattr(value, name)
         if isinstance(found, str):
             if found and name in IDS and not (name == "repository" and isinstance(value, Caller)):

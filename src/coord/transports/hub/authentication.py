@@ -38,7 +38,7 @@ async def is_still_valid(hub: Hub, request: Request) -> bool:
     """Whether the token of an accepted request counts now; for what takes longer than a request."""
     if request.peer.unix:
         return True
-    return await hub.tokens.find(hub.stores, _token_text(request)[0], fresh=True) is not None
+    return await hub.tokens.find(hub.stores, _token_text(request)[0]) is not None
 
 
 def _token_text(request: Request) -> tuple[str, bool]:

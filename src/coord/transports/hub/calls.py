@@ -1,6 +1,5 @@
 """The inner protocol: commands as data, for the CLI, the SDK and hooks (`sdk/remote/wire.py`)."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache
@@ -12,6 +11,7 @@ from coord.core.commands import Command, SessionCommand
 from coord.core.errors import CoordError, Invalid, Unavailable, Unreachable
 from coord.core.identity import Process
 from coord.core.ids import check_id
+from coord.engine.pending import results_of
 from coord.host.processes import lineage, own_ancestors, this_machine
 from coord.sdk.remote import wire
 from coord.sdk.remote.wire import VERSION
@@ -101,7 +101,7 @@ async def call(hub: Hub, request: Request) -> Response:
         timeout = max(0.1, min(TIMEOUT_S_MAX, body.timeout_s))  # in this order for NaN
         origin = request.identity.origin
         futures = engine.ask_many(commands, body.ids, timeout=timeout, origin=origin)
-        results = await asyncio.gather(*futures, return_exceptions=True)
+        results = await results_of(futures)
         if any(type(command).__name__ in TOKEN_CHANGES for command in commands):
             hub.tokens.forget()
         if hub.stopping.is_set() or store.database.closed:  # what came too late can be sent again elsewhere
@@ -114,8 +114,6 @@ async def call(hub: Hub, request: Request) -> Response:
 def _result(result: Any) -> wire.Answer:
     if isinstance(result, CoordError):
         return wire.Answer(error=wire.error_data(result))
-    if isinstance(result, BaseException):
-        raise result
     return wire.Answer(wire.raw(result))
 
 

@@ -4,6 +4,7 @@ Over the unix socket it is a process of the hub's own user, which may do what it
 Over TCP a token decides: it names the store, the tenant, a role, and perhaps a project and a session.
 """
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -130,5 +131,10 @@ def _in_name_of(command: Command, user: str) -> Command:
     """Return a command that names the user of the token, wherever it names a user."""
     if isinstance(command, SessionCommand):
         return replace(command, caller=replace(command.caller, user=user))
-    names = [name for name in ("user", "by") if name in command.__struct_fields__]
+    names = _user_fields(type(command))
     return replace(command, **dict.fromkeys(names, user)) if names else command
+
+
+@cache
+def _user_fields(kind: type[Command]) -> tuple[str, ...]:
+    return tuple(name for name in ("user", "by") if name in kind.__struct_fields__)

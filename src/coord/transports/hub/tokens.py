@@ -11,8 +11,9 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from coord.core.errors import CoordError, Invalid, NotFound, Unsupported
+from coord.core.keys import sha256
 from coord.core.tokens.commands import FindToken, MarkTokenUsed, TokenInfo
-from coord.core.tokens.text import ParsedToken, parse_token
+from coord.core.tokens.text import TEXT_CHARS_MAX, ParsedToken, parse_token
 from coord.transports.hub.problems import HttpError
 from coord.transports.hub.stores import HubStores, OpenStore
 
@@ -78,29 +79,32 @@ class Tokens:
 
         A token that was valid before is no guess: nobody locks others out by guessing from their address.
         """
-        try:
-            parsed = parse_token(text)
-        except Invalid:
-            parsed = None
-        if parsed is not None and parsed.hash in self._known:
-            return await self.find(stores, text)
+        known = self._known_before(text)
+        if known is not None:
+            if time.monotonic() - known.at_s < REUSED_S and known.store.is_current:
+                return None if known.info.is_expired(round(time.time() * 1000)) else known
+            return await self._look_up(stores, known.parsed)
         async with self._looking:  # so that few guesses are under way when the limit is reached
             self.check_guesses(address)
-            found = await self.find(stores, text) if parsed is not None else None
+            found = await self.find(stores, text)
             if found is None:
                 self.count_guess(address)
             return found
 
-    async def find(self, stores: HubStores, text: str, *, fresh: bool = False) -> KnownToken | None:
-        """Return a valid token; None for any other text. `fresh`: look it up although it is known."""
+    async def find(self, stores: HubStores, text: str) -> KnownToken | None:
+        """Look a token up, known or not; None for any text that is no valid one."""
         try:
             parsed = parse_token(text)
         except Invalid:
             return None
-        known = self._known.get(parsed.hash)
-        lately = known is not None and not fresh and time.monotonic() - known.at_s < REUSED_S
-        if known is not None and lately and known.store.is_current:
-            return None if known.info.is_expired(round(time.time() * 1000)) else known
+        return await self._look_up(stores, parsed)
+
+    def _known_before(self, text: str) -> KnownToken | None:
+        """Return a token that was valid before. The same hash is the same text, which was parsed then."""
+        return self._known.get(sha256(text)) if len(text) <= TEXT_CHARS_MAX else None
+
+    async def _look_up(self, stores: HubStores, parsed: ParsedToken) -> KnownToken | None:
+        """Return a token that its store knows."""
         try:
             store = await stores.of_store_id(parsed.store_id)
             if store is None:

@@ -13,6 +13,7 @@ from coord.core.errors import Corrupt, NotFound, Unreachable
 from coord.core.tasks.commands import ClaimTask
 from coord.host.store_location import StoreLocation, find_location
 from coord.sdk.client.open import initialise, open_location
+from coord.transports.hub import stores as hub_stores
 from coord.transports.hub.stores import HubStores, OpenStore
 from tests.support.git_folders import made_repository
 
@@ -23,6 +24,12 @@ CLAIM = ClaimTask("local", "shop", "t1", "agent", "ada", 60_000)
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
     return {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state"), "PATH": os.environ["PATH"]}
+
+
+@pytest.fixture(autouse=True)
+def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no earlier look at a pin count, however fast the test is."""
+    monkeypatch.setattr(hub_stores, "LOOKED_S", 0.0)
 
 
 @pytest.fixture
@@ -123,6 +130,7 @@ def test_a_store_that_the_repository_has_left_is_not_used(
 
     async def test(stores: HubStores) -> None:
         old = await stores.of_root(roots[0])
+        assert old.is_current
         await stores.run(change, roots[0], environ)
         with old.in_use():
             if by == "root":
@@ -141,6 +149,32 @@ def test_a_store_that_the_repository_has_left_is_not_used(
         await stores.close_idle()
         assert old.database.closed
 
+    run(test)
+
+
+def test_requests_that_come_together_share_a_look_at_the_pin(
+    run: Callable[..., None], roots: list[str], environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a look that found the store unchanged counts for those after it; a closed store never does."""
+    looks: list[StoreLocation] = []
+
+    def look(location: StoreLocation) -> hub_stores.Signature:
+        looks.append(location)
+        return look_now(location)
+
+    async def test(stores: HubStores) -> None:
+        store, left = await stores.of_root(roots[0]), await stores.of_root(roots[1])
+        monkeypatch.setattr(hub_stores, "signature", look)
+        monkeypatch.setattr(hub_stores, "LOOKED_S", 3600.0)
+        assert [store.is_current for _ in range(3)] == [True] * 3
+        assert len(looks) == 1
+        lose(roots[1], environ)
+        assert [left.is_current for _ in range(3)] == [False] * 3
+        assert len(looks) == 4
+        store.close()
+        assert not store.is_current
+
+    look_now = hub_stores.signature
     run(test)
 
 

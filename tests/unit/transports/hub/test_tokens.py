@@ -1,8 +1,10 @@
 """Wrong tokens: the same answer for all, a limit on guesses, and nobody else locked out."""
 
+import math
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from coord.core.tokens.text import format_token
 from coord.transports.hub import tokens
@@ -78,3 +80,21 @@ def test_a_revoked_token_ends_within_a_second(site: Site, monkeypatch: pytest.Mo
     site.revoke(token)
     monkeypatch.setattr(tokens, "REUSED_S", 0.0)
     assert site.ask("HEAD", "/v1/stream", token).status == 401
+
+
+def test_an_expired_token_ends_without_a_look_into_its_store(site: Site) -> None:
+    """What was looked up counts for a second, but never beyond the token's own end."""
+    token = site.token()
+    assert site.ask("HEAD", "/v1/stream", token).status == 200
+    known = site.hub.tokens._known
+    (key,) = known
+    known[key] = known[key]._replace(info=replace(known[key].info, expires_ms=1), at_s=math.inf)
+    assert site.ask("HEAD", "/v1/stream", token).status == 401
+
+
+def test_a_text_that_resembles_a_known_token_is_another_one(site: Site) -> None:
+    """The whole text counts: cut off, prolonged, or in other letters it is a wrong token."""
+    token = site.token()
+    assert site.ask("HEAD", "/v1/stream", token).status == 200
+    for other in (token[:-1], f"{token}0", token.swapcase(), token * 9, f"{token},{token}"):
+        assert site.ask("HEAD", "/v1/stream", other).status == 401

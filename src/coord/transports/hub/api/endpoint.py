@@ -23,6 +23,7 @@ from coord.core.limits import UNLIMITED_TENANT
 from coord.core.sessions.commands import FindSession
 from coord.core.tokens.schema import Role
 from coord.engine.engine import Engine
+from coord.engine.pending import results_of
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.identity import Identity, check_command, role_for
 from coord.transports.hub.problems import HttpError, problem
@@ -117,13 +118,7 @@ class Asking:
         checked = [check_command(self.identity, command) for command in commands]
         engine = await self.engine()
         ids = [f"{self.command_id}.{number}" for number in range(len(checked))] if self.command_id else ()
-        replies: list[Any] = []
-        for future in engine.ask_many(checked, ids, origin=self.identity.origin):
-            try:
-                replies.append(await future)
-            except CoordError as error:
-                replies.append(error)
-        return replies
+        return await results_of(engine.ask_many(checked, ids, origin=self.identity.origin))
 
 
 def variables_of(path: str) -> list[str]:

@@ -66,7 +66,7 @@ async def login_link(hub: Hub, request: Request) -> Response:
     store = await hub.stores.of_root(body.target.root)
     with store.in_use():
         await hub.stores.engine(store, check_id("tenant id", body.target.tenant))
-        if await hub.tokens.find(hub.stores, body.token, fresh=True) is None:
+        if await hub.tokens.find(hub.stores, body.token) is None:
             raise Invalid("this token is not valid here", hint="coord token list")
     return Response(200, wire.encode({"once": hub.links.add(body.token), "seconds": LINK_S}), MSGPACK)
 
