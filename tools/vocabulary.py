@@ -135,6 +135,7 @@ ALLOWED = {
     ("src/coord/integrations/hooks/hook.py", "image"): "view_image is a tool of Codex",
     ("src/coord/integrations/hooks/hook.py", "moment"): "try again in a moment",
     ("src/coord/engine/engine.py", "moment"): "try again in a moment",
+    ("src/coord/sdk/remote/", "shut"): "SHUT_RDWR is a name of the system",
     ("src/coord/sdk/worker/", "given back"): "an outcome of work, with a public value",
     ("src/coord/transports/cli/work/", "given back"): "an outcome of work, with a public value",
     ("src/coord/sdk/reports/activity.py", "holds"): "a field of the report",

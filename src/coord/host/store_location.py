@@ -41,7 +41,7 @@ class StoreLocation(NamedTuple):
     store_id: str
     epoch: int
     folder: str
-    """The folder of the pin."""
+    """The folder of the pin; empty if only a url names the store."""
     tenants: Mapping[str, str] = {}
     """The URLs of tenants with separate stores."""
     host_locks: tuple[str, ...] = presets.HOST_LOCKS

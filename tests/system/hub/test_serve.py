@@ -2,15 +2,22 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from coord.core.identity import Caller
+from coord.core.locks.commands import ListLocks
+from coord.engine.engine import Engine
+from coord.sdk.remote.channel import UnixChannel
+from coord.stores.open import open_store
 from tests.support.git_folders import made_repository
 from tests.support.hub.process import PATIENCE_S, RunningHub, private_home, serving
 
@@ -104,6 +111,44 @@ def test_a_waiting_client_survives_its_hub(repository: Path, environ: dict[str, 
         assert coord(repository, environ, "unlock", "a.py")[0] == 0
         out, _ = waiting.communicate(timeout=PATIENCE_S)
     assert (waiting.returncode, json.loads(out)["locks"][0]["owner"]) == (0, "bob")
+
+
+@pytest.mark.parametrize("by", ["flag", "environment"])
+def test_outside_of_repositories_a_url_names_the_store(
+    environ: dict[str, str], tmp_path: Path, by: str
+) -> None:
+    """The hub serves that store, and neither creates nor pins the store of the user."""
+    url = f"sqlite://{tmp_path}/team.db"
+    words = ["--url", url] if by == "flag" else []
+    named = environ if words else {**environ, "COORD_URL": url}
+    with serving(tmp_path, named, *words) as hub:
+        with closing(open_store(url)) as database:
+            assert hub.ready["store"] == database.store_id
+        hub.process.send_signal(signal.SIGHUP)
+        with closing(UnixChannel(hub.socket)) as channel:
+            body = b'{"session": "ada", "resources": ["name:release"]}'
+            status, _ = channel.post("/v1/locks", body, PATIENCE_S, "Content-Type: application/json\r\n")
+        assert status == 201
+        with closing(open_store(url)) as database, closing(Engine(database, "local")) as engine:
+            assert [each.resource for each in engine.call(ListLocks(Caller("bob")))] == ["name:release"]
+    assert not os.path.exists(f"{environ['XDG_STATE_HOME']}/coord/coord.id")
+
+
+@pytest.mark.parametrize(
+    ("url", "inside"), [("memory:", False), ("http://127.0.0.1:9", False), ("https://hub.example", True)]
+)
+def test_what_a_hub_cannot_serve_is_refused(
+    repository: Path, environ: dict[str, str], tmp_path: Path, url: str, inside: bool
+) -> None:
+    code, _, text = coord(repository if inside else tmp_path, environ, "serve", "--url", url)
+    assert (code, "a hub serves no other hub" in text or "memory: forgets" in text) == (2, True)
+
+
+def test_a_pin_decides_what_a_hub_serves(repository: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    """Decision 0062: two stores for one repository would grant one lock twice."""
+    assert coord(repository, environ, "lock", "a.py")[0] == 0
+    code, _, text = coord(repository, environ, "serve", "--url", f"sqlite://{tmp_path}/team.db")
+    assert (code, "two stores for one repository" in text) == (2, True)
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])

@@ -114,6 +114,31 @@ def open_url(location: StoreLocation, timeout: float) -> Database[Any]:
     return open_http(location.url, os.environ, timeout=timeout, repository_id=location.repository_id)
 
 
+def open_named(
+    location: StoreLocation, timeout: float = OPEN_TIMEOUT_S
+) -> tuple[Database[Any], StoreLocation]:
+    """Open a store that only a url names, and no pin; return it and the location with its store id.
+
+    A location that has a store id already means that store and no other.
+    """
+    if is_hub(location.url):
+        raise Invalid(
+            f"{redact(location.url)} is a hub, and a hub serves no other hub",
+            hint="name a store, or start coord serve where the store is",
+        )
+    if scheme_of(location.url) == "memory":
+        raise Invalid("memory: forgets everything when the hub ends", hint="name a file or a server")
+    check_store_exists(location)
+    database = open_store(location.url, timeout=timeout)
+    try:
+        if location.pinned:
+            check_pinned(location, database.store_id, database.epoch)
+    except BaseException:
+        database.close()
+        raise
+    return database, location._replace(store_id=database.store_id, epoch=database.epoch)
+
+
 def open_for_use(
     location: StoreLocation, timeout: float, environ: Mapping[str, str], tenant: str
 ) -> tuple[Database[Any], StoreLocation]:

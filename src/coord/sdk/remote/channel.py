@@ -6,6 +6,7 @@
 import _socket
 import os
 import time
+from contextlib import suppress
 from typing import Protocol
 
 from coord.core.errors import Unavailable, Unreachable
@@ -24,10 +25,11 @@ class Channel(Protocol):
 
     where: str
 
-    def post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+    def post(self, path: str, body: bytes, timeout_s: float, *, waits: bool = False) -> tuple[int, bytes]:
         """Return the status and the body of an answer.
 
-        Raises Unreachable if nothing was sent, and Broken if the answer was lost.
+        Raises Unreachable if nothing was sent, and Broken if the answer was lost. A request that only
+        `waits` is broken when another thread closes the channel; any other gets its answer before.
         """
 
     def close(self) -> None: ...
@@ -40,15 +42,22 @@ class UnixChannel:
         self.where = path
         self._path = path
         self._idle: list[_socket.socket] = []
+        self._waiting: set[_socket.socket] = set()
         self._process = os.getpid()
         self.closed = False
 
-    def post(self, path: str, body: bytes, timeout_s: float, headers: str = OURS) -> tuple[int, bytes]:
+    def post(
+        self, path: str, body: bytes, timeout_s: float, headers: str = OURS, *, waits: bool = False
+    ) -> tuple[int, bytes]:
         deadline = time.monotonic() + timeout_s
         head = f"POST {path} HTTP/1.1\r\nHost: coord\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
         connection = self._take() or self._connect(deadline)
         try:
             connection.settimeout(max(0.001, deadline - time.monotonic()))
+            if waits:
+                self._waiting.add(connection)
+                if self.closed:  # before or after this the other thread has looked into the set
+                    raise ConnectionError("the channel is closed")
             connection.sendall(head.encode() + body)
             answer, reusable = _read_answer(connection, deadline)
         except (OSError, ValueError, IndexError) as error:
@@ -57,6 +66,8 @@ class UnixChannel:
         except BaseException:  # an interrupt: the answer is still to come, and would be taken for the next
             connection.close()
             raise
+        finally:
+            self._waiting.discard(connection)
         if reusable:
             self._idle.append(connection)
         else:
@@ -95,6 +106,9 @@ class UnixChannel:
 
     def close(self) -> None:
         self.closed = True
+        for connection in list(self._waiting):
+            with suppress(OSError):  # its own thread has closed it
+                connection.shutdown(_socket.SHUT_RDWR)
         while self._idle:
             try:
                 self._idle.pop().close()

@@ -1,12 +1,13 @@
 """A store behind a hub: the same engines and logs as an open database, without opening it.
 
-A client on the hub's machine can open the store itself, and does so as soon as the hub does not answer. A
-client of `http://` cannot: it tries again until its timeout.
+A client on the hub's machine can open the store itself, and does so as soon as the hub does not answer. It
+uses the hub again when that is back. A client of `http://` cannot: it tries again until its timeout.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,9 +16,10 @@ from coord.core.errors import CoordError, Unavailable, Unreachable, Unsupported
 from coord.engine.engine import TIMEOUT_S, Engine
 from coord.sdk.remote import wire
 from coord.sdk.remote.channel import Broken, Channel
+from coord.sdk.remote.direct import PROBE_S, DirectStore, NewEngine, Probing
 from coord.sdk.remote.engine import RemoteEngine
 from coord.sdk.remote.wire import VERSION
-from coord.stores.contract import Entry, Head, Limits, Store
+from coord.stores.contract import Entry, Head, Limits
 from coord.stores.database import Database
 from coord.stores.health import Check
 
@@ -28,6 +30,8 @@ WAIT_S = 30.0
 """How long one request waits: a hub that is cut off without a word is noticed a little later."""
 GRACE_S = 5.0
 """How much longer a client waits than it gave the hub."""
+HELLO_S = 2.0
+"""A hub that does not answer within this time is not used."""
 
 
 class RemoteLog:
@@ -42,8 +46,10 @@ class RemoteLog:
 
     @property
     def seen(self) -> Head:
-        direct = self._direct()
-        return Head(self._head.offset, self._head.at) if direct is None else direct.seen
+        with self._database.directly() as direct:
+            if direct is not None:
+                return direct.log(self._tenant).seen
+        return Head(self._head.offset, self._head.at)
 
     def saw(self, head: wire.LogHead) -> None:
         """Take the head that an answer states; an older answer may come later."""
@@ -51,23 +57,26 @@ class RemoteLog:
             self._head, self._heard = head, time.monotonic()
 
     def now(self) -> int:
-        direct = self._direct()
-        if direct is not None:
-            return direct.now()
+        with self._database.directly() as direct:
+            if direct is not None:
+                return direct.log(self._tenant).now()
         return self._head.now + round((time.monotonic() - self._heard) * 1000)
 
     def wait(self, after: int, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
         while self.seen.offset <= after:
             left = deadline - time.monotonic()
-            if (direct := self._direct()) is not None:
-                return direct.wait(after, max(0.0, left))
+            with self._database.directly() as direct:
+                if direct is not None and direct.log(self._tenant).wait(after, max(0.0, min(left, PROBE_S))):
+                    return True
             if left <= 0:
                 return False
+            if direct is not None:  # the hub may be back
+                continue
             some = min(left, WAIT_S)
             try:
                 body = wire.Wait(self._database.target(self._tenant), after, some)
-                self.saw(self._database.post(wire.WAIT, body, wire.LogHead, some))
+                self.saw(self._database.post(wire.WAIT, body, wire.LogHead, some, waits=True))
             except (Unreachable, Broken):
                 if not self._database.fall_back():
                     time.sleep(min(POLL_S, left))  # noqa: TID251 - a hub that starts again announces it to nobody
@@ -79,33 +88,30 @@ class RemoteLog:
             raise Unsupported("a client of a hub reads no records", hint="use a command")
         body = wire.Wait(self._database.target(self._tenant), 0, 0.0)
 
-        def look() -> wire.LogHead:
-            log = self._known_direct()
-            log.load(["head"])
-            return wire.LogHead(*log.seen, log.now())
+        def look(direct: DirectStore) -> wire.LogHead:
+            direct.log(self._tenant).load(["head"])
+            return head_of(direct, self._tenant)
 
-        self.saw(self._database.ask(self._tenant, wire.WAIT, body, wire.LogHead, look))
+        self.saw(self._database.ask(wire.WAIT, body, wire.LogHead, look))
 
     def tail(self, after: int, limit: int) -> list[Entry]:
         body = wire.Tail(self._database.target(self._tenant), after, limit)
 
-        def read() -> wire.Entries:
-            log = self._known_direct()
-            return wire.Entries(wire.LogHead(*log.seen, log.now()), log.tail(after, limit))
+        def read(direct: DirectStore) -> wire.Entries:
+            entries = direct.log(self._tenant).tail(after, limit)
+            return wire.Entries(head_of(direct, self._tenant), entries)
 
-        found = self._database.ask(self._tenant, wire.TAIL, body, wire.Entries, read)
+        found = self._database.ask(wire.TAIL, body, wire.Entries, read)
         self.saw(found.head)
         return found.entries
 
-    def _direct(self) -> Store | None:
-        return self._database.direct_log(self._tenant)
-
-    def _known_direct(self) -> Store:
-        direct = self._direct()
-        assert direct is not None, "the store was opened instead of the hub"
-        return direct
-
     def close(self) -> None: ...
+
+
+def head_of(direct: DirectStore, tenant: str) -> wire.LogHead:
+    """Return the newest entry of a log in the store itself."""
+    log = direct.log(tenant)
+    return wire.LogHead(*log.seen, log.now())
 
 
 class RemoteDatabase(Database[Any]):
@@ -127,10 +133,10 @@ class RemoteDatabase(Database[Any]):
         self._root = root
         self._channel = channel
         self._open_direct = open_direct
-        self._direct: Database[Any] | None = None
-        self._engines: dict[str, Engine] = {}
+        self._direct: DirectStore | None = None
         self._fallback_lock = threading.Lock()
-        self.new_engine: Callable[[Database[Any], str], Engine] = Engine
+        self._probing: Probing | None = None
+        self.new_engine: NewEngine = Engine
 
     def target(self, tenant: str) -> wire.Target:
         """Return the log of a tenant as the hub finds it."""
@@ -146,36 +152,38 @@ class RemoteDatabase(Database[Any]):
             return RemoteLog(self, tenant, self.welcome)
         hello = wire.Hello(self.target(tenant), version=VERSION)
 
-        def read() -> wire.Welcome:
-            log = self.direct_log(tenant)
-            assert log is not None, "the store was opened instead of the hub"
-            head = wire.LogHead(*log.seen, log.now())
-            return msgspec.structs.replace(self.welcome, limits=log.limits, head=head)
+        def read(direct: DirectStore) -> wire.Welcome:
+            limits = direct.log(tenant).limits
+            return msgspec.structs.replace(self.welcome, limits=limits, head=head_of(direct, tenant))
 
-        return RemoteLog(self, tenant, self.ask(tenant, wire.HELLO, hello, wire.Welcome, read))
+        return RemoteLog(self, tenant, self.ask(wire.HELLO, hello, wire.Welcome, read))
 
     def saw(self, tenant: str, head: wire.LogHead) -> None:
         """Let the log of a tenant know the newest head."""
         self.log(tenant).saw(head)
 
-    def post(self, path: str, body: Any, kind: type[Body], timeout_s: float) -> Body:
-        """Send a request and return its answer."""
-        status, data = self._channel.post(path, wire.encode(body), timeout_s + GRACE_S)
+    def post(self, path: str, body: Any, kind: type[Body], timeout_s: float, *, waits: bool = False) -> Body:
+        """Send a request and return its answer; `waits` as channels have it."""
+        if self.closed:
+            raise Unavailable("the database is closed")
+        status, data = self._channel.post(path, wire.encode(body), timeout_s + GRACE_S, waits=waits)
         return decode_answer(status, data, kind, self._channel.where, begun=True)
 
-    def ask(self, tenant: str, path: str, body: Any, kind: type[Body], directly: Callable[[], Body]) -> Body:
-        """Ask a question of the hub, or of the store itself if the hub is gone; try again for a while."""
+    def ask(self, path: str, body: Any, kind: type[Body], read: Callable[[DirectStore], Body]) -> Body:
+        """Ask a question of the hub, or `read` the store itself if the hub is gone; try again for a while."""
         deadline = time.monotonic() + TIMEOUT_S
-        while self._direct is None:
+        while True:
+            with self.directly() as direct:
+                if direct is not None:
+                    return read(direct)
             try:
                 return self.post(path, body, kind, TIMEOUT_S)
             except (Unreachable, Broken):
                 if self.fall_back():
-                    break
+                    continue
                 if time.monotonic() + POLL_S >= deadline:
                     raise
                 time.sleep(POLL_S)  # noqa: TID251 - a hub that starts again announces it to nobody
-        return directly()
 
     # Without the hub.
 
@@ -187,32 +195,50 @@ class RemoteDatabase(Database[Any]):
             if self.closed:
                 raise Unavailable("the database is closed")
             if self._direct is None:
-                self._direct = self._open_direct()
+                self._direct = DirectStore(self._open_direct(), self.new_engine)
+                self._probing = Probing(self.return_to_hub)
         return True
 
-    def direct(self, tenant: str) -> Engine | None:
-        """Return an engine on the store itself after the hub is gone; None while it is used."""
-        if self._direct is None:
-            return None
-        with self._fallback_lock:
-            if tenant not in self._engines:
-                self._engines[tenant] = self.new_engine(self._direct, tenant)
-            return self._engines[tenant]
+    @contextmanager
+    def directly(self) -> Iterator[DirectStore | None]:
+        """Keep the store itself open if it is used in place of the hub; None while the hub is used."""
+        direct, probing = self._direct, self._probing
+        if direct is not None and probing is not None:
+            probing.if_due()
+        while direct is not None and not direct.enter():
+            direct = self._direct
+        try:
+            yield direct
+        finally:
+            if direct is not None:
+                direct.leave()
 
-    def direct_log(self, tenant: str) -> Store | None:
-        """Return the log of the store itself after the hub is gone."""
-        log: Store | None = None if self._direct is None else self._direct.log(tenant)
-        return log
+    def return_to_hub(self) -> bool:
+        """Use the hub again if it answers and has the same store; what has begun ends in the store itself."""
+        try:
+            welcome = say_hello(self._channel, self._root, self.welcome.tenant, HELLO_S)
+            with self._fallback_lock:
+                direct = self._direct
+                if direct is None or self.closed:
+                    return True
+                if (welcome.store_id, welcome.epoch) != (direct.database.store_id, direct.database.epoch):
+                    return False
+                for tenant, log in list(self._logs.items()):
+                    log.saw(head_of(direct, tenant))  # what this client has seen stays seen
+                self._direct = self._probing = None
+            direct.retire()
+        except CoordError:
+            return False
+        return True
 
     def checks(self) -> list[Check]:
-        return [] if self._direct is None else self._direct.checks()
+        with self.directly() as direct:
+            return [] if direct is None else direct.database.checks()
 
     def close(self) -> None:
         super().close()
         with self._fallback_lock:  # one that falls back now has opened its store, or finds this closed
-            engines, direct = list(self._engines.values()), self._direct
-        for engine in engines:
-            engine.close()
+            direct = self._direct
         if direct is not None:
             direct.close()
         self._channel.close()

@@ -13,13 +13,14 @@ from coord.sdk.remote.channel import Broken
 
 if TYPE_CHECKING:
     from coord.sdk.remote.database import RemoteDatabase
+    from coord.sdk.remote.direct import DirectStore
 
 RETRY_S = 0.2
 TRY_S_MIN = 0.1
 
 
 class RemoteEngine:
-    """Runs the commands of one tenant in a hub; if the hub is gone, in this process.
+    """Runs the commands of one tenant in a hub; while the hub is gone, in this process.
 
     Each command that writes has an id. If an answer is lost, the command is sent again with the same id, to
     the hub or to the store itself, and runs once.
@@ -46,10 +47,11 @@ class RemoteEngine:
         doubt: Broken | None = None
         while True:
             left = max(TRY_S_MIN, deadline - time.monotonic())
-            direct = self._database.direct(self.tenant)
+            direct: DirectStore | None = None
             try:
-                if direct is not None:
-                    return _call_directly(direct, commands, ids, left)
+                with self._database.directly() as direct:
+                    if direct is not None:
+                        return _call_directly(direct.engine(self.tenant), commands, ids, left)
                 return self._ask(commands, ids, left)
             except Broken as error:
                 doubt = error if any(ids) else None
@@ -85,12 +87,9 @@ class RemoteEngine:
     def trim(self, *, whole: bool = True) -> int:
         """Trim the log as the settings say; return how many entries went."""
         body = wire.Trim(self._database.target(self.tenant))
-        return self._database.ask(self.tenant, wire.TRIM, body, int, lambda: self._engine().trim(whole=whole))
-
-    def _engine(self) -> Engine:
-        direct = self._database.direct(self.tenant)
-        assert direct is not None, "the store was opened instead of the hub"
-        return direct
+        return self._database.ask(
+            wire.TRIM, body, int, lambda direct: direct.engine(self.tenant).trim(whole=whole)
+        )
 
     def close(self) -> None:
         """Refuse new commands; each earlier one has ended with its answer."""

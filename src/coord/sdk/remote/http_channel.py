@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from coord.core.errors import Invalid, Unreachable
@@ -33,14 +34,19 @@ class HttpChannel:
             self._headers["Authorization"] = f"Bearer {token}"
         self._lock = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
+        self._waiting: set[http.client.HTTPConnection] = set()
         self._process = os.getpid()
         self._closed = False
 
-    def post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+    def post(self, path: str, body: bytes, timeout_s: float, *, waits: bool = False) -> tuple[int, bytes]:
         connection = self._take() or self._connect(timeout_s)
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(timeout_s)
+            if waits:
+                self._waiting.add(connection)
+                if self._closed:  # before or after this the other thread has looked into the set
+                    raise ConnectionError("the channel is closed")
             connection.request("POST", self._prefix + path, body, self._headers)
             answer = connection.getresponse()
             data = answer.read()
@@ -50,6 +56,8 @@ class HttpChannel:
         except BaseException:  # an interrupt: the answer is still to come, and would be taken for the next
             connection.close()
             raise
+        finally:
+            self._waiting.discard(connection)
         with self._lock:
             if reusable := not answer.will_close and not self._closed:
                 self._idle.append(connection)
@@ -89,6 +97,10 @@ class HttpChannel:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
+        for connection in list(self._waiting):
+            if (sock := connection.sock) is not None:
+                with suppress(OSError):  # its own thread has closed it
+                    socket.socket.shutdown(sock, socket.SHUT_RDWR)  # TLS is for its own thread
         for connection in idle:
             connection.close()
 

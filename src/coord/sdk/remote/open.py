@@ -10,11 +10,9 @@ from coord.core.errors import CoordError, Invalid, Unreachable, Unsupported
 from coord.engine.engine import TIMEOUT_S
 from coord.host.store_location import StoreLocation
 from coord.sdk.remote.channel import Broken, Channel, UnixChannel
-from coord.sdk.remote.database import RemoteDatabase, say_hello
+from coord.sdk.remote.database import HELLO_S, RemoteDatabase, say_hello
 from coord.stores.database import Database
 
-HELLO_S = 2.0
-"""A hub that does not answer within this time is not used."""
 RETRY_S = 0.2
 TOKEN_BYTES_MAX = 1024
 

@@ -15,6 +15,7 @@ from coord.transports.cli.connect import proposed_store
 from coord.transports.cli.output import Answer
 
 if TYPE_CHECKING:
+    from coord.host.store_location import StoreLocation
     from coord.transports.hub.server import Ready
 
 STOP_S = 30.0
@@ -55,14 +56,7 @@ def _serve(options: Options, args: ServeArgs) -> Answer:
         from coord.transports.hub.server import serve as run
     except ModuleNotFoundError as error:
         raise Unsupported(f"the hub needs the package {error.name}", hint=INSTALL) from error
-    from coord.host.store_location import find_location
-    from coord.sdk.client.open import open_location
-
-    _, environ = proposed_store(options.url)
-    location = find_location(current_folder(), environ)
-    if not location.pinned:  # the first use creates the store, as with any command
-        database, location = open_location(location)
-        database.close()
+    location = _served(options.url)
     names = tuple(name.strip() for name in args.host.split(",") if name.strip())
     run(
         location,
@@ -80,6 +74,27 @@ def _serve(options: Options, args: ServeArgs) -> Answer:
         _announce,
     )
     return Answer({"stopped": True}, "The hub has ended")
+
+
+def _served(url: str) -> "StoreLocation":
+    """Return the store of this folder, which the first use creates.
+
+    Outside of repositories it is the store that `--url` or COORD_URL names, or else that of the user.
+    """
+    from coord.host.store_location import StoreLocation, find_location
+    from coord.sdk.client.open import is_hub, open_location, open_named
+
+    _, environ = proposed_store(url)
+    location = find_location(current_folder(), environ)
+    named = url or environ.get("COORD_URL", "") if location.repository is None else ""
+    if named or is_hub(location.url):
+        database, location = open_named(StoreLocation(named or location.url, "", None, "", 0, ""))
+    elif location.pinned:
+        return location
+    else:
+        database, location = open_location(location)
+    database.close()
+    return location
 
 
 def _announce(ready: "Ready") -> None:

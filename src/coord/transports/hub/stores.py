@@ -16,7 +16,7 @@ from coord.engine.engine import Engine
 from coord.host.pin import NAME as PIN
 from coord.host.processes import probe
 from coord.host.store_location import StoreLocation, find_location, local_path, user_location
-from coord.sdk.client.open import open_location
+from coord.sdk.client.open import open_location, open_named
 from coord.sdk.remote.wire import LogHead
 from coord.stores.contract import Store
 from coord.stores.database import Database
@@ -49,11 +49,9 @@ class Signature(NamedTuple):
 
 def signature(location: StoreLocation) -> Signature:
     """Return the present signature of a location."""
-    try:
+    pin = None
+    with suppress(OSError):
         found = os.stat(f"{location.folder}/{PIN}")
-    except OSError:
-        pin = None
-    else:
         pin = (found.st_ino, found.st_mtime_ns, found.st_size)
     return Signature(pin, file_id(local_path(location.url)) if location.local else None)
 
@@ -271,6 +269,8 @@ class HubStores:
 
     def _open_now(self, location: StoreLocation) -> OpenStore:
         """Open the store that is pinned now, which may be another one than when the location was found."""
+        if not location.folder:
+            return OpenStore(*open_named(location))
         if not location.pinned:
             return OpenStore(*open_location(location))
         while True:

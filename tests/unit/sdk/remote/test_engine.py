@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coord.core.errors import Denied, Invalid, NotFound, Unknown, Unreachable, Unsupported
+from coord.core.errors import Denied, Invalid, NotFound, Unavailable, Unknown, Unreachable, Unsupported
 from coord.core.identity import Caller
 from coord.core.locks.commands import AcquireLocks, ListLocks, LockReply, Outcome, ReleaseLocks
 from coord.core.tasks.commands import ClaimTask
@@ -16,6 +16,7 @@ from coord.engine.engine import Engine
 from coord.sdk.remote import wire
 from coord.sdk.remote.channel import Broken, Channel, UnixChannel
 from coord.sdk.remote.database import RemoteDatabase, decode_answer, say_hello
+from coord.sdk.remote.direct import PROBE_S
 from coord.stores.database import Database
 from coord.stores.open import open_store
 from tests.support.hub.in_process import PATIENCE_S, shared_hub
@@ -31,14 +32,18 @@ class FaultyChannel:
         self.where = channel.where
         self.faults: list[str] = []
         self.sent: list[str] = []
+        self.thawed = threading.Event()
         self._channel = channel
 
-    def post(self, path: str, body: bytes, timeout_s: float) -> tuple[int, bytes]:
+    def post(self, path: str, body: bytes, timeout_s: float, *, waits: bool = False) -> tuple[int, bytes]:
         fault = self.faults.pop(0) if self.faults else ""
         if fault == "before":
             raise Unreachable("the hub is gone")
+        if fault == "frozen":
+            self.thawed.wait(PATIENCE_S)
+            raise Broken("the hub is frozen")
         self.sent.append(path)
-        answer = self._channel.post(path, body, timeout_s)
+        answer = self._channel.post(path, body, timeout_s, waits=waits)
         if fault == "after":
             raise Broken("the answer is lost")
         return answer
@@ -252,3 +257,106 @@ def test_another_store_or_version_behind_the_socket_is_left(
     monkeypatch.setattr("coord.transports.hub.calls.VERSION", "9.9.9")
     assert setting.with_store.engine("local").call(CLAIM).success
     assert len(setting.opened) == 1, "its own store has the same version"
+
+
+@pytest.mark.parametrize("transport", ["socket", "http"])
+def test_a_wait_ends_when_its_database_is_closed(
+    make_url: Callable[[str], str], transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread closes the client; nobody waits on for an entry."""
+    monkeypatch.setattr("coord.sdk.remote.database.WAIT_S", PATIENCE_S)
+    with (
+        closing(open_store(make_url("sqlite"))) as stored,
+        shared_hub().serving(stored, transport, Engine) as clients,
+    ):
+        database = clients._of("local")
+        log = database.log("local")
+        ended: list[Any] = []
+
+        def wait() -> None:
+            try:
+                ended.append(log.wait(log.seen.offset, PATIENCE_S))
+            except Unavailable as error:
+                ended.append(error.message)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        channel: Any = database._channel
+        while not channel._waiting:
+            assert waiting.is_alive()
+        database.close()
+        waiting.join(PATIENCE_S / 4)
+        assert ended == ["the database is closed"]
+
+
+def probe(database: RemoteDatabase) -> None:
+    """Let a client look for its hub, as its next use does when it is time to."""
+    probing = database._probing
+    assert probing is not None
+    probing._due_s = 0
+    database.log("local").now()
+    assert probing.thread is not None
+    probing.thread.join(PATIENCE_S)
+
+
+def test_a_client_uses_its_hub_again_when_that_is_back(setting: Setting) -> None:
+    """A worker that runs for days opens the store only while the hub is gone."""
+    engine, log = setting.with_store.engine("local"), setting.with_store.log("local")
+    setting.channel.faults = ["before", "before"]
+    assert engine.call(CLAIM).success
+    probe(setting.with_store)
+    assert [each.closed for each in setting.opened] == [False], "the hub is still gone"
+    engine.call(ClaimTask("local", "shop", "t2", "agent", "ada", 60_000))
+    seen, sent = log.seen.offset, len(setting.channel.sent)
+    probe(setting.with_store)
+    assert [each.closed for each in setting.opened] == [True]
+    assert log.seen.offset >= seen, "what it has seen stays seen"
+    engine.call(CLAIM)
+    assert setting.channel.sent[sent:] == [wire.HELLO, wire.CALL]
+    setting.channel.faults = ["after"]
+    engine.call(ClaimTask("local", "shop", "t3", "agent", "ada", 60_000))
+    assert (len(setting.opened), setting.claims()) == (2, [1, 1, 1]), "it may be lost again"
+
+
+def test_what_has_begun_in_the_store_ends_there(setting: Setting) -> None:
+    """The store is not closed below a command of another thread when the hub is back."""
+    setting.channel.faults = ["before"]
+    engine = setting.with_store.engine("local")
+    engine.call(CLAIM)
+    with setting.with_store.directly() as direct:
+        assert direct is not None
+        assert setting.with_store.return_to_hub()
+        with setting.with_store.directly() as later:
+            assert later is None
+        assert direct.engine("local").call(ListLocks(ADA)) == []
+    assert setting.opened[0].closed
+
+
+def test_a_frozen_hub_keeps_nobody_waiting(setting: Setting) -> None:
+    setting.channel.faults = ["before", "frozen"]
+    engine = setting.with_store.engine("local")
+    engine.call(CLAIM)
+    probing = setting.with_store._probing
+    assert probing is not None
+    for _ in range(3):
+        probing._due_s = 0
+        assert engine.call(ListLocks(ADA)) == []
+    assert probing.thread is not None
+    assert probing.thread.is_alive()
+    assert setting.channel.faults == [], "one look at a time"
+    setting.channel.thawed.set()
+    probing.thread.join(PATIENCE_S)
+    assert probing._interval_s == 2 * PROBE_S, "each failure doubles the time until the next look"
+
+
+def test_a_hub_with_another_store_is_not_used_again(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting.channel.faults = ["before"]
+    engine = setting.with_store.engine("local")
+    engine.call(CLAIM)
+    monkeypatch.setattr(setting.opened[0], "store_id", "another")
+    assert not setting.with_store.return_to_hub()
+    sent = len(setting.channel.sent)
+    assert engine.call(ListLocks(ADA)) == []
+    assert len(setting.channel.sent) == sent
