@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from coord.transports.cli.main import main
+from tests.support.git_folders import empty_repository
 
 PROGRAM = (sys.executable, "-m", "coord.transports.cli.main")
 
@@ -36,7 +37,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOME", str(tmp_path))
     place = tmp_path / "shop"
-    subprocess.run(["git", "init", "-q", str(place)], check=True)
+    empty_repository(place)
     monkeypatch.chdir(place)
     return place
 

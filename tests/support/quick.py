@@ -31,9 +31,9 @@ def is_left_out(path: Path) -> bool:
 
 def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests that are not long, start no server, and use no other shared store than SQLite."""
-    left_out = [item for item in items if item.get_closest_marker("long") or _needs_more(item)]
+    left_out = {item for item in items if item.get_closest_marker("long") or _needs_more(item)}
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    items[:] = [item for item in items if item not in left_out]
 
 
 def refuse_servers() -> None:

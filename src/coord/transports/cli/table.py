@@ -3,6 +3,7 @@
 The first column and ids are never cut. Widths count terminal cells, not characters or colours.
 """
 
+import functools
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -299,6 +300,7 @@ def _split(text: str, room: int) -> tuple[str, str]:
     return text, ""
 
 
+@functools.cache
 def _character_width(character: str) -> int:
     if unicodedata.category(character) in {"Mn", "Me"}:
         return 0

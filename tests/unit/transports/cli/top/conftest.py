@@ -29,7 +29,7 @@ class Driver:
         self.lines()
 
     def press(self, *keys: str) -> str:
-        """Press keys by their names; a longer text is typed. Return what is shown then."""
+        """Press keys by their names; a longer text is typed at once. Return what is shown then."""
         for name in keys:
             known = len(name) == 1 or name in ("enter", "escape", "down", "up", "tab", "page down", "end")
             for each in [Key(name, name if len(name) == 1 else "")] if known else [Key(c, c) for c in name]:
@@ -39,7 +39,7 @@ class Driver:
                     done, said = actions.run(self.client, asked.commands(""))
                     self.read()
                     self.view.note = f"{done} {self.view.command(asked)}\n{said}"
-                self.lines()
+            self.lines()
         return self.shown()
 
     def lines(self, columns: int = 0, height: int = 0, *, colours: bool = False) -> list[str]:
