@@ -1,6 +1,7 @@
 """All mutants, in one file for each part of the source."""
 
 from tests.mutation.catalogue import (
+    brief,
     cli,
     damage,
     engine,
@@ -28,6 +29,7 @@ from tests.mutation.catalogue import (
 )
 
 MUTANTS = [
+    *brief.MUTANTS,
     *cli.MUTANTS,
     *damage.MUTANTS,
     *engine.MUTANTS,

@@ -169,10 +169,11 @@ async def tour(client: Any) -> str:
     quiet = await client.call_tool("wait", {"timeout_s": 0, **me})
     assert quiet.structured_content["offset"] > 0
     assert {str(each.uri) for each in (await client.list_resources()).resources} == {
+        "coord://brief",
         "coord://locks",
         "coord://tasks",
     }
     assert (await client.list_resource_templates()).resource_templates
-    for uri in ("coord://locks", "coord://tasks", "coord://events?after=1"):
+    for uri in ("coord://brief", "coord://locks", "coord://tasks", "coord://events?after=1"):
         assert json.loads((await client.read_resource(uri)).contents[0].text)
     return str(client.protocol_version)

@@ -53,6 +53,11 @@ def choose_form(chosen: str) -> None:
     _chosen = chosen
 
 
+def chosen_form() -> str:
+    """Return the form that was asked for; empty if none was."""
+    return _chosen
+
+
 def form() -> str:
     """Return the form of the answer: the chosen one, else a table on a terminal and JSON in a pipe."""
     return _chosen or ("table" if is_terminal(sys.stdout) else "json")

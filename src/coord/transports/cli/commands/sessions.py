@@ -78,6 +78,16 @@ COMMANDS = (
         "LastHeartbeat. In JSON they are the rows of `table`, beside `tickets` and `queued`.",
     ),
     CommandSpec(
+        "brief",
+        "print what this session has to know about its crew",
+        handler="coord.transports.cli.handlers.awareness.brief:brief",
+        reads=True,
+        examples=("coord brief", "coord brief --lead", "coord brief --json"),
+        flags=(Flag("lead", "as the lead sees it: health, own agents, others"),),
+        details="Prints the CREW_UPDATE block that hooks give to agents, in a pipe, too. --json prints the "
+        "same as data. A session with sub-agents is a lead without the flag, and so is a person.",
+    ),
+    CommandSpec(
         "session show",
         "show a session's claims, results and next steps",
         handler="coord.transports.cli.handlers.sessions:session_show",

@@ -113,6 +113,7 @@ TOOLS: list[dict[str, Any]] = [
 ]
 
 RESOURCES: list[dict[str, Any]] = [
+    {"uri": "coord://brief", "name": "brief", "description": "Your crew", "mimeType": "application/json"},
     {"uri": "coord://locks", "name": "locks", "description": "All locks", "mimeType": "application/json"},
     {"uri": "coord://tasks", "name": "tasks", "description": "The queue", "mimeType": "application/json"},
 ]

@@ -1,4 +1,4 @@
-"""Read resources: the locks, the queue of tasks, and what happened after an offset."""
+"""Read resources: the brief, the locks, the queue of tasks, and what happened after an offset."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -23,6 +23,11 @@ def read_resource(client: Client, uri: str) -> list[dict[str, Any]]:
 
 
 def _fields(client: Client, uri: str) -> dict[str, Any]:
+    if uri == "coord://brief":
+        from coord.sdk.brief.brief import full_brief
+        from coord.transports.cli.handlers.awareness.brief import brief_fields
+
+        return brief_fields(full_brief(client))
     if uri == "coord://locks":
         page = next(iter(client.lock_pages(limit=LOCKS_MAX)))
         return {"locks": fields_of(page.locks), "more": bool(page.after)}

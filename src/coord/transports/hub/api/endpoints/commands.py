@@ -62,6 +62,7 @@ PUBLIC = (
     Public("Heartbeat", "POST", f"{SESSION}/heartbeat"),
     Public("GetSessionMemory", "GET", f"{SESSION}/memory"),
     Public("GetStatus", "GET", f"{SESSION}/status"),
+    Public("GetBrief", "GET", f"{SESSION}/brief", types={"lead": bool | None}),
     Public("GetSessionClaims", "GET", f"{SESSION}/claims"),
     Public("PeekMessages", "GET", f"{SESSION}/inbox"),
     Public("ReceiveMessages", "POST", f"{SESSION}/inbox"),
