@@ -38,8 +38,8 @@ AGENT_VARIABLES = (
     *("OPENCODE", "AI_AGENT"),
 )
 """Variables that show git's hooks and coord that an agent calls them."""
-HOOK_MARKS = ("coord/integrations/hooks/main.py", "coord hook ")
-"""Texts that only the command of our hook contains."""
+HOOK_MARKS = ("coord/integrations/hooks/main.py", "coord hook ", "/v1/hook/claude")
+"""Texts that only the command or the URL of our hook contains."""
 SETTINGS_BYTES_MAX = 4 * 1024 * 1024
 NEXT = "Next: ask a person to change it; `coord uninstall` removes the hooks."
 

@@ -13,6 +13,7 @@ from coord.integrations.setup.text import agent_docs
 from coord.integrations.setup.text.marked_block import MARKDOWN, has_block, with_block, without_block
 from coord.integrations.setup.tools import (
     CLAUDE,
+    HttpForm,
     Tool,
     command_of,
     hooks_of,
@@ -28,11 +29,19 @@ from coord.integrations.setup.tools import (
 class AgentFiles:
     """Plans the settings and texts for agents in one worktree."""
 
-    def __init__(self, planner: Planner, git: GitSetup, root: str, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        planner: Planner,
+        git: GitSetup,
+        root: str,
+        environ: Mapping[str, str],
+        http: HttpForm | None = None,
+    ) -> None:
         self._planner = planner
         self._git = git
         self._root = root
         self._environ = environ
+        self._http = http
 
     def plan(self, tools: Sequence[Tool], *, shared: bool) -> None:
         """Plan all files; a tool that cannot be protected is reported, and does not stop the others."""
@@ -67,9 +76,11 @@ class AgentFiles:
                     hint="use coord init --shared, or coord init --user",
                 )
             self._note(f"{path} already has the hooks for {tool.title}")
-            self._require_program(tool, hooks[0]["command"])
+            self._require_program(tool, hooks[0].get("command", ""))
             return
-        plan_tool_hooks(self._planner, path, tool, shared=shared, git_directory=self._git.commondir)
+        plan_tool_hooks(
+            self._planner, path, tool, shared=shared, git_directory=self._git.commondir, http=self._http
+        )
         if shared:
             self._require_program(tool, command_of(tool, shared=True))
 
@@ -86,7 +97,7 @@ class AgentFiles:
                     continue
                 if hooks:
                     self._note(f"{path} already has the hooks for {tool.title}")
-                    self._require_program(tool, hooks[0]["command"])
+                    self._require_program(tool, hooks[0].get("command", ""))
                     return True
         return False
 
@@ -137,13 +148,16 @@ class AgentFiles:
             self._planner.notes.append(text)
 
 
-def plan_templates(planner: Planner, git: GitSetup, tools: Sequence[Tool]) -> list[str]:
+def plan_templates(
+    planner: Planner, git: GitSetup, tools: Sequence[Tool], http: HttpForm | None = None
+) -> list[str]:
     """Plan the templates for new worktrees; return their names, which git must ignore."""
     made = {name for root in git.worktrees for name in planner.created_below(root)}
     kept: list[str] = []
     for tool in tools:
         if any(planner.has_plan_for(f"{root}/{tool.local}") for root in git.worktrees):
-            plan_tool_hooks(planner, f"{git.templates}/{tool.local}", tool, git_directory=git.commondir)
+            path = f"{git.templates}/{tool.local}"
+            plan_tool_hooks(planner, path, tool, git_directory=git.commondir, http=http)
             kept.append(tool.local)
         guides = [planner.base(os.path.realpath(f"{root}/{tool.guide}")) for root in git.worktrees]
         if tool.guide in made and not any(map(_has_rules, guides)):
@@ -167,13 +181,20 @@ def _has_rules(guide: Content | None) -> bool:
 
 
 def plan_tool_hooks(
-    planner: Planner, path: str, tool: Tool, *, shared: bool = False, git_directory: str = ""
+    planner: Planner,
+    path: str,
+    tool: Tool,
+    *,
+    shared: bool = False,
+    git_directory: str = "",
+    http: HttpForm | None = None,
 ) -> None:
     """Plan the hooks of a tool in one settings file."""
     base = planner.base(path) or Content(b"")
     recorded = not our_hooks(settings_of(base.text, path))
     without = base.text if recorded else without_hooks(base.text, path)
-    text = with_hooks(without, hooks_of(tool, shared=shared, git_directory=git_directory), path)
+    hooks = hooks_of(tool, shared=shared, git_directory=git_directory, http=http)
+    text = with_hooks(without, hooks, path)
     wanted = our_hooks(settings_of(text, path))
     if not recorded:
         if shared and our_hooks(settings_of(base.text, path)) == wanted:

@@ -214,6 +214,7 @@ class Planner:
         tenant: str = "",
         ephemeral: str = "",
         removes: bool = False,
+        http: Iterable[str] = (),
     ) -> Plan:
         """Return the plan: the planned files, and the base of all others."""
         edits, changes = list[Edit](), list[Change]()
@@ -233,7 +234,8 @@ class Planner:
                 changes.append(Change(path, current, planned))
         folders = self._new_folders(edits)
         options = (scope, tuple(tools), tuple(protected), tenant)
-        journal = Journal(tuple(edits), folders, *options, ephemeral=ephemeral) if edits else Journal()
+        journal = Journal(tuple(edits), folders, *options, ephemeral=ephemeral, http=tuple(http))
+        journal = journal if edits else Journal()
         problems = tuple(dict.fromkeys(self.problems.values()))
         removable = tuple(self._removable)
         return Plan(self._folder, changes, journal, self.previous, self.notes, removable, problems, removes)

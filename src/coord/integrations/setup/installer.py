@@ -11,7 +11,7 @@ from coord.integrations.setup.ephemeral import ephemeral_folder
 from coord.integrations.setup.git_hooks import GitSetup
 from coord.integrations.setup.journal import read_journal
 from coord.integrations.setup.sandbox import plan_sandbox
-from coord.integrations.setup.tools import TOOLS, Tool
+from coord.integrations.setup.tools import TOOLS, HttpForm, Tool
 from coord.integrations.setup.unrecorded import plan_unrecorded_removal
 
 LOCAL, SHARED, USER = "local", "shared", "user"
@@ -38,6 +38,7 @@ def plan_repository(
     removed: Sequence[Tool] = (),
     protected: Sequence[str] = (),
     tenant: str = "",
+    http: HttpForm | None = None,
 ) -> Plan:
     """Plan the hooks, texts and gates of one repository.
 
@@ -45,6 +46,7 @@ def plan_repository(
     `removed`: tools whose hooks are removed even where no journal names them.
     `protected`: the branches that the gate of a bare repository protects; empty keeps the former ones.
     `tenant`: the tenant whose locks the gate checks, whatever the environment of a push says.
+    `http`: Claude Code asks the hub by HTTP around each call; without it all hooks are commands.
     """
     folder = journal_folder(repository)
     git = GitSetup(repository, folder)
@@ -58,13 +60,13 @@ def plan_repository(
     git.plan_hooks(planner, tenant)
     if not by_user:
         for root in git.worktrees:
-            AgentFiles(planner, git, root, environ).plan(tools, shared=shared)
+            AgentFiles(planner, git, root, environ, http).plan(tools, shared=shared)
             plan_unrecorded_removal(planner, git, root, removed)
-    hidden = [] if by_user or shared else plan_templates(planner, git, tools)
+    hidden = [] if by_user or shared else plan_templates(planner, git, tools, http)
     git.plan_exclude(planner, [*hidden, *plan_sandbox(planner, git, environ, tools)])
     scope = USER if by_user else SHARED if shared else LOCAL
     names = [tool.name for tool in tools]
-    return planner.finish(scope, names, tenant=tenant, ephemeral=ephemeral_folder(environ))
+    return planner.finish(scope, names, tenant=tenant, ephemeral=ephemeral_folder(environ), http=http or ())
 
 
 def plan_user(environ: Mapping[str, str], tools: Sequence[Tool]) -> Plan:

@@ -47,6 +47,8 @@ class Journal(msgspec.Struct, frozen=True):
     """The command that is writing files, or was killed while it did: `init` or `uninstall`."""
     ephemeral: str = ""
     """The folder of the coord that the hooks run, if something may remove it at any time."""
+    http: tuple[str, ...] = ()
+    """The fields of `HttpForm` if Claude Code asks the hub by HTTP."""
 
     def find(self, path: str) -> Edit | None:
         """Return the edit of a file."""

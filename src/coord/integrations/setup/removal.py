@@ -15,8 +15,8 @@ from coord.integrations.setup.installer import (
     plan_user,
     user_folder,
 )
-from coord.integrations.setup.journal import NAME, UNINSTALL, read_journal, setup_lock
-from coord.integrations.setup.tools import TOOLS, Tool
+from coord.integrations.setup.journal import NAME, UNINSTALL, Journal, read_journal, setup_lock
+from coord.integrations.setup.tools import CLAUDE, TOOLS, HttpForm, Tool
 from coord.integrations.setup.unrecorded import plan_unrecorded_removal, strip_block, strip_settings
 
 
@@ -27,10 +27,16 @@ def plan_repair(repository: Repository, environ: Mapping[str, str]) -> list[Plan
         return [plan_removal(repository)]
     tools = [tool for tool in TOOLS if tool.name in previous.tools]
     by_user = previous.scope == USER
-    plans = [plan_repository(repository, environ, tools, shared=previous.scope == SHARED, by_user=by_user)]
+    shared, http = previous.scope == SHARED, http_form(previous)
+    plans = [plan_repository(repository, environ, tools, shared=shared, by_user=by_user, http=http)]
     if by_user:
         plans.append(plan_user(environ, tools))
     return plans
+
+
+def http_form(journal: Journal) -> HttpForm | None:
+    """Return the form of the hooks that a setup wrote, if they are sent by HTTP."""
+    return HttpForm(*journal.http) if len(journal.http) == len(HttpForm._fields) else None
 
 
 def repair(repository: Repository, environ: Mapping[str, str]) -> None:
@@ -62,8 +68,9 @@ def plan_tools_removal(repository: Repository, environ: Mapping[str, str], tools
     if previous.edits:
         kept = [tool for tool in TOOLS if tool.name in previous.tools and tool not in tools]
         shared, by_user = previous.scope == SHARED, previous.scope == USER
+        http = http_form(previous) if CLAUDE in kept else None
         return plan_repository(
-            repository, environ, kept, shared=shared, by_user=by_user, removed=tools
+            repository, environ, kept, shared=shared, by_user=by_user, removed=tools, http=http
         )._replace(removes=True)
     git = GitSetup(repository, folder)
     planner = Planner(folder, git.strip_config)

@@ -7,21 +7,30 @@ from collections.abc import Mapping
 from math import ceil
 from shlex import quote
 from typing import Any, NamedTuple
+from urllib.parse import quote as url_quote
 
 import coord
 from coord.core.errors import Invalid
 from coord.integrations.deadline import deadline_s
 from coord.integrations.hooks.hook import READERS
+from coord.integrations.hooks.http_hooks import EVENTS, FORWARDED, GIT_DIRECTORY, PATH, header_of
 from coord.integrations.setup.text.json_edit import Node, add_member, read_json, remove_member
 
-OUR_COMMANDS = ("coord/integrations/hooks/main.py", "coord hook ")
-"""The command of each of our hooks contains one of these texts."""
+OUR_COMMANDS = ("coord/integrations/hooks/main.py", "coord hook ", PATH)
+"""The command or the URL of each of our hooks contains one of these texts."""
 ANSWER_S = 3
 """A tool waits this much longer than the deadline of its hook."""
 END_TIMEOUT_S = 3
 """The timeout of a tool at the end of a session; the deadline of the hook is shorter."""
 SHARED_COMMAND = "if command -v coord >/dev/null 2>&1; then exec coord hook {tool}; fi"
 """For settings in git: it does nothing on a machine without coord."""
+
+
+class HttpForm(NamedTuple):
+    """Where Claude Code sends its hooks, and the variable with its token."""
+
+    hub: str
+    variable: str
 
 
 class Tool(NamedTuple):
@@ -192,8 +201,13 @@ def _watched(command: str) -> str:
     )
 
 
-def hooks_of(tool: Tool, *, shared: bool, git_directory: str = "") -> dict[str, Any]:
-    """Return our hooks in the form of a tool: one group with one hook per event."""
+def hooks_of(
+    tool: Tool, *, shared: bool, git_directory: str = "", http: HttpForm | None = None
+) -> dict[str, Any]:
+    """Return our hooks in the form of a tool: one group with one hook per event.
+
+    `http`: Claude Code asks the hub itself around each call; no other tool can.
+    """
     found: dict[str, Any] = {}
     for event in tool.events:
         hook: dict[str, Any] = {"name": "coord"} if tool is GEMINI else {}
@@ -203,9 +217,28 @@ def hooks_of(tool: Tool, *, shared: bool, git_directory: str = "") -> dict[str, 
             hook["onFailure"] = "block"
         if event == tool.before and not shared:
             hook["command"] = refusing_command(tool, git_directory)
+        if http is not None and tool is CLAUDE and event in EVENTS:
+            hook = http_hook(http, git_directory)
         group = {"matcher": tool.writers} if event == tool.before else {}
         found[event] = {**group, "hooks": [hook]}
     return found
+
+
+def http_hook(http: HttpForm, git_directory: str) -> dict[str, Any]:
+    """Return a hook that Claude Code sends to the hub; if that fails, the call is refused.
+
+    The settings name the variable with the token, and never the token.
+    """
+    variables = (http.variable, *FORWARDED)
+    forwarded = {header_of(name): f"${name}" for name in FORWARDED}
+    return {
+        "type": "http",
+        "url": f"{http.hub}{PATH}?{GIT_DIRECTORY}={url_quote(git_directory)}",
+        "headers": {"Authorization": f"Bearer ${http.variable}", **forwarded},
+        "allowedEnvVars": list(variables),
+        "timeout": ceil(deadline_s() + ANSWER_S),
+        "onFailure": "block",
+    }
 
 
 def with_hooks(text: str, hooks: Mapping[str, Any], where: str) -> str:
@@ -269,8 +302,9 @@ def _remove_first(text: str, where: str, had: Mapping[str, Any] | None) -> str |
 
 def is_ours(hook: Any) -> bool:
     """Whether a hook in settings is ours."""
-    command = hook.get("command") if isinstance(hook, dict) else None
-    return isinstance(command, str) and any(mark in command for mark in OUR_COMMANDS)
+    fields = hook if isinstance(hook, dict) else {}
+    texts = (fields.get("command"), fields.get("url"))
+    return any(mark in text for text in texts if isinstance(text, str) for mark in OUR_COMMANDS)
 
 
 def is_shared(command: str) -> bool:

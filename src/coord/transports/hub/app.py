@@ -257,13 +257,25 @@ async def _respond(send: Any, receive: Any, response: Response, *, head: bool) -
     start = {"type": "http.response.start", "status": response.status, "headers": headers}
     if response.stream is None:
         headers.append((b"content-length", str(len(response.body)).encode()))
+        there = response.sent is None or not await _is_gone(receive)
         await send(start)
         await send({"type": "http.response.body", "body": b"" if head else response.body})
+        if response.sent is not None and there:
+            response.sent()
         return
     await send(start)
     if not head:
         await _stream(send, receive, response)
     await send({"type": "http.response.body", "body": b""})
+
+
+async def _is_gone(receive: Any) -> bool:
+    """Whether a client has closed its connection while it waited for the answer."""
+    leaving: asyncio.Future[Any] = asyncio.ensure_future(receive())
+    await asyncio.sleep(0)
+    gone = leaving.done()
+    leaving.cancel()
+    return gone
 
 
 async def _stream(send: Any, receive: Any, response: Response) -> None:

@@ -1,6 +1,6 @@
 """A request and its response, apart from the server that reads and writes them."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -23,6 +23,12 @@ class Peer(NamedTuple):
     pid: int = 0
     uid: int = -1
     address: str = ""
+    port: int = 0
+    own_port: int = 0
+    """Where a TCP connection arrived."""
+    connection: int = 0
+    """The number of the connection in this process: a port is used again, a number is not."""
+    fd: int = -1
 
 
 class Response(NamedTuple):
@@ -33,6 +39,8 @@ class Response(NamedTuple):
     content_type: str = JSON
     headers: Mapping[str, str] = {}
     stream: AsyncGenerator[bytes, None] | None = None
+    sent: Callable[[], None] | None = None
+    """What to do when the whole body was given to a client that is still there."""
 
 
 class Request(msgspec.Struct):

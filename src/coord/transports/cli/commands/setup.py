@@ -3,6 +3,7 @@
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
 TOOLS = ("claude", "codex", "gemini")
+HUB = ("auto", "off", "http")
 
 COMMANDS = (
     CommandSpec(
@@ -22,11 +23,12 @@ COMMANDS = (
             Flag("shared", "write hooks into files that git tracks", excludes="user"),
             Flag("user", "write hooks into your user settings"),
             Flag("tools", "only add these: claude, codex, gemini", "NAMES", "name"),
-            Flag("hub", "start your hub when one is needed", "HOW", choices=("auto", "off"), implied="auto"),
+            Flag("hub", "start your hub when one is needed", "HOW", choices=HUB, implied="auto"),
         ),
         connects=False,
         details="Writes hooks for all tools into files that git does not track. Without a terminal and"
-        " without --yes it only creates the store. Exit 1 if a tool cannot be protected.",
+        " without --yes it only creates the store. Exit 1 if a tool cannot be protected. --hub=http: "
+        "Claude Code asks the hub by itself, and cannot change files while the hub is down.",
     ),
     CommandSpec(
         "uninstall",

@@ -60,4 +60,13 @@ COMMANDS = (
         ),
         details="The new token has a new id and the same role, limits and label. It is shown once.",
     ),
+    CommandSpec(
+        "token export",
+        "print the tokens of http hooks for your shell",
+        handler="coord.transports.cli.handlers.tokens:token_export",
+        connects=False,
+        examples=('eval "$(coord token export)"',),
+        details="coord init --hub=http keeps a token for each repository in a file of mode 600. Claude Code "
+        "takes it from the environment in which it starts.",
+    ),
 )

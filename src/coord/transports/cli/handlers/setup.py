@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from coord.core.errors import Invalid, NotFound, Refused
+from coord.core.errors import CoordError, Invalid, NotFound, Refused
 from coord.transports import exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected
@@ -15,11 +15,17 @@ from coord.transports.cli.output import Answer, count, fields_of, is_terminal, s
 if TYPE_CHECKING:
     from coord.host.repository import Repository
     from coord.integrations.setup.changes import Plan
+    from coord.integrations.setup.tools import HttpForm
     from coord.sdk.admin.install import PreparedStore
     from coord.sdk.client.client import Client
     from coord.sdk.reports.doctor import Report
 
 STORE_COLUMNS = ("url", "tenant", "made", "store_id", "epoch")
+HTTP = "http"
+HTTP_NOTE = (
+    "Claude Code asks your hub by HTTP: it cannot change files while the hub is down, or without its token. "
+    'Before you start claude: eval "$(coord token export)"'
+)
 CHECK_COLUMNS = ("state", "check", "message", "hint")
 
 
@@ -54,7 +60,12 @@ def init(options: Options, args: InitArgs) -> Answer | str:
             "only people decide whether a hub is started",
             hint=f"ask the person you work for to run: coord init --hub={args.hub}",
         )
+    if args.hub == HTTP:
+        from coord.integrations.setup.http.form import check_usable
+
+        check_usable(added, os.environ, shared=args.shared, by_user=args.user)
     location = None
+    http = _http_form(args.hub)
     if not args.dry_run:
         _set_hub(args.hub)
         _confirm_configuration(yes=args.yes)
@@ -65,8 +76,11 @@ def init(options: Options, args: InitArgs) -> Answer | str:
     repository = _repository()
     tools = tools_with(journal_folder(repository), added)
     tenant = options.tenant or os.environ.get("COORD_TENANT", "")
+    shared, by_user = args.shared, args.user
     plans = [
-        plan_repository(repository, os.environ, tools, shared=args.shared, by_user=args.user, tenant=tenant)
+        plan_repository(
+            repository, os.environ, tools, shared=shared, by_user=by_user, tenant=tenant, http=http
+        )
     ]
     if args.user:
         plans.append(plan_user(os.environ, tools))
@@ -81,7 +95,34 @@ def init(options: Options, args: InitArgs) -> Answer | str:
         "repository_id": location.repository_id,
     }
     line = f"The store of this repository is {redact(location.url)}"
-    return _carry_out(plans, fields, line, agreed=args.yes or _agrees(plans, line, whole=args.diff))
+    agreed = args.yes or _agrees(plans, line, whole=args.diff)
+    if http is not None:
+        plans[0].notes.append(HTTP_NOTE)
+    if agreed:
+        _set_token(options, plans[0])
+    return _carry_out(plans, fields, line, agreed=agreed)
+
+
+def _http_form(how: str) -> "HttpForm | None":
+    """Return where Claude Code sends its hooks; None if they are commands."""
+    from coord.integrations.setup.http.form import find_form
+
+    return find_form(_repository(), os.environ) if how == HTTP else None
+
+
+def _set_token(options: Options, plan: "Plan") -> None:
+    """Create the token of http hooks before they are written, and end it when they go."""
+    from coord.integrations.setup.http.token_file import drop_token, ensure_token
+    from coord.integrations.setup.removal import http_form
+
+    planned, previous = http_form(plan.journal), http_form(plan.previous)
+    if planned is None and previous is None:
+        return
+    with connected(options) as client:
+        if planned is not None:
+            ensure_token(client, os.environ, planned.variable)
+        elif previous is not None:
+            drop_token(client, os.environ, previous.variable)
 
 
 def _set_hub(how: str) -> None:
@@ -110,7 +151,7 @@ class UninstallArgs(Args, frozen=True):
     tools: str
 
 
-def uninstall(_: Options, args: UninstallArgs) -> Answer | str:
+def uninstall(options: Options, args: UninstallArgs) -> Answer | str:
     """Undo `coord init`, or remove the hooks of some tools; the store is kept."""
     from coord.integrations.setup.removal import plan_removal, plan_tools_removal, plan_user_removal
     from coord.integrations.setup.tools import TOOLS, named_tools
@@ -125,6 +166,9 @@ def uninstall(_: Options, args: UninstallArgs) -> Answer | str:
     if args.dry_run:
         return plan.diff()
     plan.apply(by=_tool())
+    if not args.user:
+        with suppress(CoordError):  # a store that is gone has no token either
+            _set_token(options, plan)
     changed = [change.path for change in plan.changes]
     said = f"Restored {count(len(changed), 'file')}" if changed else "Nothing to undo"
     if args.tools and plan.journal.edits:

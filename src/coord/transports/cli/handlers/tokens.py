@@ -1,11 +1,13 @@
 """Create, list, revoke and rotate tokens."""
 
-from coord.core.errors import Invalid
+import os
+
+from coord.core.errors import Invalid, Refused
 from coord.core.tokens.commands import TokenInfo
 from coord.core.tokens.schema import Role
 from coord.sdk.client.client import Client
 from coord.sdk.client.tokens import NewToken
-from coord.transports.cli.args import Args
+from coord.transports.cli.args import Args, Options
 from coord.transports.cli.output import Answer, count, fields_of, timestamp
 
 COLUMNS = (
@@ -63,6 +65,16 @@ def token_rotate(client: Client, args: RotateArgs) -> Answer:
     """Replace a token by one with a new secret, and show it this once."""
     new = client.rotate_token(args.id, grace_s=args.grace_s or None, expires_s=args.expires_s)
     return _shown_once(new, f"Replaced {args.id} by {_described(new.info)}")
+
+
+def token_export(_options: Options, _args: Args) -> str:
+    """Return the commands of a shell that set the tokens of http hooks."""
+    from coord.host.caller import shows_agent
+    from coord.integrations.setup.http.token_file import exports
+
+    if shows_agent(os.environ):
+        raise Refused("only people may see the tokens of hooks", hint="ask the person you work for")
+    return "".join(f"export {name}={text}\n" for name, text in exports(os.environ))
 
 
 def _shown_once(new: NewToken, line: str) -> Answer:

@@ -24,12 +24,13 @@ from coord.engine.engine import TIMEOUT_S, Engine
 from coord.host.runtime.environment import act_for
 from coord.host.runtime.seen_files import remembering
 from coord.host.store_location import StoreLocation, check_confirmed, check_store_exists
-from coord.host.tool_process import OtherHook
+from coord.host.tool_process import OtherHook, ToolProcess
 from coord.integrations.hooks.events import Answer, Kind
 from coord.integrations.hooks.handler import HookHandler
 from coord.integrations.hooks.identity import tool_process
 from coord.stores.database import Database
 from coord.transports.hub.hooks.exchange import HookCall, NotHere, write_answer
+from coord.transports.hub.hub import Hub
 from coord.transports.hub.stores import HubStores, OpenStore
 
 logger = logging.getLogger("coord.hub")
@@ -47,17 +48,17 @@ class HookEngine:
     """The engine of a hub for one hook: it does nothing after the hook has stopped to wait."""
 
     def __init__(self, engine: Engine, run: "HookRun") -> None:
-        self._engine = engine
+        self.engine = engine
         self._run = run
 
     def call(self, command: Any, *, timeout: float = TIMEOUT_S, command_id: str = "") -> Any:
-        return self._engine.call(command, timeout=self._run.time_left(timeout), command_id=command_id)
+        return self.engine.call(command, timeout=self._run.time_left(timeout), command_id=command_id)
 
     def call_many(self, commands: Any, *, timeout: float = TIMEOUT_S) -> list[Any]:
-        return self._engine.call_many(commands, timeout=self._run.time_left(timeout))
+        return self.engine.call_many(commands, timeout=self._run.time_left(timeout))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        return getattr(self.engine, name)
 
 
 class HookAnswers:
@@ -73,13 +74,15 @@ class HookAnswers:
         """The answers that hooks have not confirmed yet."""
         self.answered = self.left = 0
         """How many hooks got an answer, and how many had to answer themselves."""
+        self.http: Any = None
+        """What answers hooks that come by HTTP, made for the first one."""
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="coord-hook")
 
     async def answer(self, call: HookCall, pid: int) -> bytes:
         """Return the body of the answer to a hook, or raise NotHere."""
         found: asyncio.Future[bytes] = self.loop.create_future()
         run = HookRun(self, call, pid, found)
-        self._threads.submit(run.run)
+        self.start(run)
         try:
             answer = await found
         except NotHere:
@@ -87,6 +90,10 @@ class HookAnswers:
             raise
         self.answered += 1
         return answer
+
+    def start(self, run: "HookRun") -> None:
+        """Let a thread answer a hook."""
+        self._threads.submit(run.run)
 
     def confirm(self, confirmation: str) -> None:
         """Note that a hook has printed its answer."""
@@ -97,9 +104,7 @@ class HookAnswers:
 class HookRun:
     """One hook, in a thread."""
 
-    def __init__(
-        self, answers: HookAnswers, call: HookCall, pid: int, found: "asyncio.Future[bytes]"
-    ) -> None:
+    def __init__(self, answers: HookAnswers, call: HookCall, pid: int, found: "asyncio.Future[Any]") -> None:
         self._answers = answers
         self._call = call
         self._pid = pid
@@ -138,7 +143,7 @@ class HookRun:
         event = form.parse(payload)._replace(installed_for=call.installed_for)
         if not os.path.isabs(event.cwd) or not os.path.isabs(call.installed_for or "/"):
             raise NotHere("its folder is not absolute")
-        runs = tool_process(call.tool, call.environ, call.parent, OtherHook(self._pid, call.makers))
+        runs = self._tool()
         if runs.gone:
             raise NotHere("its tool has ended")
 
@@ -152,6 +157,11 @@ class HookRun:
         HookHandler(
             event, payload, environ, show, open_by=call.answer_by, runs=runs, opener=self._opened
         ).handle()
+
+    def _tool(self) -> ToolProcess:
+        """Return the tool above the hook."""
+        call = self._call
+        return tool_process(call.tool, call.environ, call.parent, OtherHook(self._pid, call.makers))
 
     def _check_view(self) -> None:
         """Refuse a hook that sees other files or processes than the hub, or runs another coord."""
@@ -192,24 +202,32 @@ class HookRun:
         self.time_left()
         self._answered = True
         if not confirm:
-            self._resolve(lambda: self._found.set_result(write_answer(code, out, said)))
+            self._resolve(lambda: self._found.set_result(self._written(code, out, said)))
             return
         confirmation, waiting = secrets.token_hex(8), threading.Event()
         self._answers.printed[confirmation] = waiting
         try:
-            self._resolve(lambda: self._found.set_result(write_answer(code, out, said, confirmation)))
+            self._resolve(lambda: self._found.set_result(self._written(code, out, said, confirmation)))
             if not waiting.wait(PRINT_S):
                 raise Unavailable("the hook did not print its answer", hint="its messages are offered again")
         finally:
             del self._answers.printed[confirmation]
+
+    def _written(self, code: int, out: bytes, said: bytes, confirmation: str = "") -> Any:
+        """Return the answer as its sender reads it."""
+        return write_answer(code, out, said, confirmation)
 
     def _fail(self, error: CoordError) -> None:
         if self._answered:
             logger.info("after the answer of a hook: %s", error.message)
             return
         self._answered = True
-        refusal = error if isinstance(error, NotHere) else NotHere(error.message)
+        refusal = self._refusal(error)
         self._resolve(lambda: self._found.set_exception(refusal))
+
+    def _refusal(self, error: CoordError) -> CoordError:
+        """Return the error as the sender of the hook gets it."""
+        return error if isinstance(error, NotHere) else NotHere(error.message)
 
     def _resolve(self, resolve: Callable[[], None]) -> None:
         def unless_gone() -> None:
@@ -217,6 +235,14 @@ class HookRun:
                 resolve()
 
         self._answers.loop.call_soon_threadsafe(unless_gone)
+
+
+def answers_of(hub: Hub) -> HookAnswers:
+    """Return what answers the hooks of a hub."""
+    if hub.hook_answers is None:
+        hub.hook_answers = HookAnswers(hub.stores)
+    found: HookAnswers = hub.hook_answers
+    return found
 
 
 def _view(process: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ class NotHere(HttpError):
 
     def __init__(self, why: str) -> None:
         super().__init__(409, "not_here", f"the hook has to answer itself: {why}")
+        self.why = why
 
 
 class HookCall(NamedTuple):

@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from coord.integrations.hooks.hub_client import CONTENT_TYPE, HOOK, PRINTED
-from coord.transports.hub.hooks.answers import HookAnswers
+from coord.transports.hub.hooks import http_form
+from coord.transports.hub.hooks.answers import answers_of
 from coord.transports.hub.hooks.exchange import NotHere, read_call
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.request import Request, Response, json_response
@@ -17,6 +18,7 @@ def add_routes(router: "Router[Handler]") -> None:
     router.add("GET", HOOK, counts)
     router.add("POST", HOOK, hook)
     router.add("POST", PRINTED, printed)
+    http_form.add_routes(router)
 
 
 async def hook(hub: Hub, request: Request) -> Response:
@@ -25,7 +27,7 @@ async def hook(hub: Hub, request: Request) -> Response:
         raise NotHere("only the hook program of coord asks here, over the socket")
     if hub.stopping.is_set():
         raise NotHere("the hub is stopping")
-    body = await _answers(hub).answer(read_call(request.body), request.peer.pid)
+    body = await answers_of(hub).answer(read_call(request.body), request.peer.pid)
     return Response(200, body, CONTENT_TYPE)
 
 
@@ -33,7 +35,7 @@ async def counts(hub: Hub, request: Request) -> Response:
     """Return how many hooks the hub has answered, and how many had to answer themselves."""
     if not request.peer.unix:
         raise NotHere("only processes of this machine ask here, over the socket")
-    answers = _answers(hub)
+    answers = answers_of(hub)
     return json_response({"answered": answers.answered, "left": answers.left})
 
 
@@ -41,12 +43,5 @@ async def printed(hub: Hub, request: Request) -> Response:
     """Note that a hook has printed its answer."""
     if not request.peer.unix:
         raise NotHere("only the hook program of coord asks here, over the socket")
-    _answers(hub).confirm(request.body[:64].decode("ascii", "replace"))
+    answers_of(hub).confirm(request.body[:64].decode("ascii", "replace"))
     return Response(204)
-
-
-def _answers(hub: Hub) -> HookAnswers:
-    if hub.hook_answers is None:
-        hub.hook_answers = HookAnswers(hub.stores)
-    found: HookAnswers = hub.hook_answers
-    return found

@@ -66,7 +66,16 @@ def test_every_route_is_an_endpoint_or_tested_elsewhere() -> None:
 TESTED_ELSEWHERE = {
     *PUBLIC,
     *("/v1/hello", "/v1/call", "/v1/wait", "/v1/tail", "/v1/trim"),
-    *("/v1/hook", "/v1/hook/printed", "/v1/stream", "/v1/ws", "/mcp", "/v1/login-link", "/logout"),
+    *(
+        "/v1/hook",
+        "/v1/hook/printed",
+        "/v1/hook/claude",
+        "/v1/stream",
+        "/v1/ws",
+        "/mcp",
+        "/v1/login-link",
+        "/logout",
+    ),
 }
 """The inner protocol, hooks, streams, MCP and the browser link."""
 
