@@ -5,6 +5,8 @@ from tests.mutation.mutant import Mutant
 TESTS = "tests/system/hub/test_hooks.py"
 UNIT_TESTS = "tests/unit/transports/hub/hooks/test_answers.py"
 
+HTTP_TESTS = "tests/system/hub/test_http_hooks.py"
+FORM_TESTS = "tests/unit/integrations/setup/http/test_http_form.py"
 START_TESTS = "tests/system/hub/test_start.py"
 
 MUTANTS = [
@@ -147,5 +149,103 @@ MUTANTS = [
         'raise NotHere("another store is pinned now")',
         "pass",
         (UNIT_TESTS,),
+    ),
+    Mutant(
+        "a token that may only look answers hooks by HTTP",
+        "coord.transports.hub.hooks.http_form:HttpHooks.answer",
+        "identity.require(Role.OPERATE)",
+        "pass",
+        (f"{HTTP_TESTS}::test_a_token_without_the_right_to_act_refuses",),
+    ),
+    Mutant(
+        "an error before a call allows it",
+        "coord.transports.hub.hooks.http_form:_denied",
+        '"permissionDecision": "deny"',
+        '"permissionDecision": "allow"',
+        (f"{HTTP_TESTS}::test_a_store_that_is_gone_is_no_permission",),
+    ),
+    Mutant(
+        "a token answers hooks of another repository",
+        "coord.transports.hub.hooks.http_form:HttpRun._opened",
+        "location.store_id != own.database.store_id",
+        "False",
+        (f"{HTTP_TESTS}::test_a_token_is_for_its_own_repository",),
+    ),
+    Mutant(
+        "a token of one session answers hooks of all",
+        "coord.transports.hub.hooks.http_form:LimitedEngine._check",
+        "within_limits(command, self._identity.token, self._identity.tenant)",
+        "pass",
+        (f"{HTTP_TESTS}::test_the_limits_of_a_token_hold",),
+    ),
+    Mutant(
+        "a token of one project answers hooks of all",
+        "coord.transports.hub.hooks.http_form:LimitedEngine._check",
+        "self._identity.check_project(command.caller.project)",
+        "pass",
+        (f"{HTTP_TESTS}::test_the_limits_of_a_token_hold",),
+    ),
+    Mutant(
+        "any program with the token sends hooks by HTTP",
+        "coord.host.runtime.loopback_peer:_processes",
+        "if name in file.read(64):",
+        "if file.read(64):",
+        (f"{HTTP_TESTS}::test_only_claude_asks",),
+    ),
+    Mutant(
+        "a hook by HTTP acts for the process of another session",
+        "coord.transports.hub.hooks.http_form:_tool_at",
+        "ToolProcess(process, (process, *own_ancestors(line)))",
+        "ToolProcess()",
+        (f"{HTTP_TESTS}::test_a_process_acts_for_its_own_session",),
+    ),
+    Mutant(
+        "every event comes by HTTP",
+        "coord.transports.hub.hooks.http_form:hook",
+        "if request.peer.unix or name not in EVENTS:",
+        "if request.peer.unix:",
+        (f"{HTTP_TESTS}::test_what_is_no_event_of_a_call_is_refused",),
+    ),
+    Mutant(
+        "an answer by HTTP loses the messages in it",
+        "coord.transports.hub.app:_respond",
+        "if response.sent is not None and there:",
+        "if False:",
+        (f"{HTTP_TESTS}::test_messages_arrive_once",),
+    ),
+    Mutant(
+        "http hooks for a Claude Code that lets calls pass",
+        "coord.integrations.setup.http.form:check_version",
+        "if found < SINCE:",
+        "if False:",
+        (f"{FORM_TESTS}::test_a_claude_that_lets_calls_pass_is_refused",),
+    ),
+    Mutant(
+        "http hooks let a call pass if the hub is down",
+        "coord.integrations.setup.tools:http_hook",
+        '"onFailure": "block"',
+        '"onFailure": "allow"',
+        (f"{FORM_TESTS}::test_the_form_comes_and_goes",),
+    ),
+    Mutant(
+        "others read the token of http hooks",
+        "coord.integrations.setup.http.token_file:read_token",
+        "if stat.S_IMODE(found.st_mode) & 0o077:",
+        "if False:",
+        (f"{FORM_TESTS}::test_the_doctor_names_what_stops_claude",),
+    ),
+    Mutant(
+        "an agent prints the tokens of http hooks",
+        "coord.transports.cli.handlers.tokens:token_export",
+        "if shows_agent(os.environ):",
+        "if False:",
+        (f"{FORM_TESTS}::test_agents_neither_choose_the_form_nor_see_tokens",),
+    ),
+    Mutant(
+        "the token of http hooks outlives them",
+        "coord.integrations.setup.http.token_file:drop_token",
+        "client.revoke_token(found.id)",
+        "pass",
+        (f"{FORM_TESTS}::test_the_form_comes_and_goes",),
     ),
 ]

@@ -38,10 +38,14 @@ def test_a_hub_page_is_true(page: str, tmp_path: Path, postgres_server: Postgres
             *commands,
         ]
     )
+    claude = tmp_path / "bin/claude"
+    claude.parent.mkdir()
+    claude.write_text("#!/bin/sh\necho '2.1.325 (Claude Code)'\n")
+    claude.chmod(0o755)
     with private_home(tmp_path / "private") as home:
         environ = {
             **home,
-            "PATH": f"{Path(sys.executable).parent}:{home['PATH']}",
+            "PATH": f"{Path(sys.executable).parent}:{claude.parent}:{home['PATH']}",
             "STORE_URL": postgres_server.fresh_url() if "team" in page else "",
             "USER": "ann",
         }

@@ -67,6 +67,7 @@ def test_only_a_hub_that_answers_lets_claude_write(tmp_path: Path) -> None:
         with serving(place.repository, environ) as hub, client_of(place, "bob") as bob:
             bob.acquire("held.txt", reason="rework", ttl_s=3600)
             run(place, environ, "init", "--hub=http", "--yes", "--tools", "claude")
+            (place.home / ".local/state/coord/hub.start").unlink()  # no hook starts another hub
             exported = run(place, environ, "token", "export")
             variable, _, token = exported.removeprefix("export ").strip().partition("=")
             settings = (place.repository / ".claude/settings.local.json").read_text()

@@ -1,5 +1,6 @@
 """Hooks that Claude Code sends by HTTP: the hook program's answers, and a refusal in any doubt."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,12 +8,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from coord.integrations.setup.http.checks import check_http
+from coord.integrations.setup.http.token_file import token_path
+from coord.integrations.setup.tools import HttpForm
 from coord.sdk.client.client import Client, connect
 from coord.sdk.client.open import initialise
 from tests.support.git_folders import made_repository
 from tests.support.hub.hooks import edit, run_hook, shell
 from tests.support.hub.http_hooks import StandIn, claude
 from tests.support.hub.process import RunningHub, private_home, serving
+from tests.support.servers.server import poll_until
 
 AFTER = {"hook_event_name": "PostToolUse"}
 
@@ -82,6 +87,8 @@ def test_messages_arrive_once(served: Served, ada: StandIn) -> None:
         writer.send("reader", "lunch", "lunch?")
     seen = [ada.send(edit(served.root, "reader", "two.txt", **AFTER)).body for _ in range(2)]
     assert ["lunch?" in each for each in seen] == [True, False]
+    with served.client("reader") as reader:
+        poll_until(lambda: not reader.recv(peek=True).messages, 10, "it is not received")
 
 
 def test_a_process_acts_for_its_own_session(served: Served, ada: StandIn) -> None:
@@ -191,3 +198,29 @@ def test_another_home_is_refused(served: Served, tmp_path: Path) -> None:
     environ = {**served.environ, "HOME": str(tmp_path)}
     with claude(served.hub.url, environ, served.token) as stranger:
         assert "it has another home" in stranger.send(edit(served.root, "homeless", "14.txt")).denied
+
+
+def test_the_doctor_sees_what_the_hub_says_of_a_token(served: Served) -> None:
+    """It measures the form that is in use, and finds a token that ended or may not act."""
+    form = HttpForm(served.hub.url, "COORD_HOOK_TOKEN_0")
+    path = Path(token_path(served.environ, form.variable))
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def found(token: str) -> list[tuple[str, str]]:
+        path.unlink(missing_ok=True)
+        path.touch(0o600)
+        path.write_text(token)
+        return [(each.state, each.message) for each in check_http(form, str(served.root), served.environ)]
+
+    good, unset = found(served.token)
+    assert good[0] == "ok"
+    assert re.search(r"hooks by HTTP, the hub answers in \d+\.\d ms \(p50 of 5\)", good[1])
+    assert unset == (
+        "warn",
+        "COORD_HOOK_TOKEN_0 is not set in this shell: Claude Code started here cannot change files",
+    )
+    assert "may not act" in found(served.new_token("view"))[0][1]
+    with connect(cwd=str(served.root), environ=served.environ) as person:
+        new = person.create_token("operate")
+        person.revoke_token(new.info.id)
+    assert "it was revoked, or has expired" in found(new.text)[0][1]
