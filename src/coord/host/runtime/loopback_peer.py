@@ -19,7 +19,7 @@ def find_peer(port: int, own_port: int, name: bytes) -> int:
     """Return the process of this user that has the end `port` of a connection to `own_port`; 0 if in doubt.
 
     Only processes count whose name contains `name`. One that has just started a child may share the socket
-    with it for a moment: the parent counts.
+    with it briefly: the parent counts.
     """
     inode = _inode(port, own_port)
     if not inode:

@@ -31,7 +31,7 @@ def find_form(repository: Repository, environ: Mapping[str, str]) -> HttpForm:
 
 
 def variable_of(repository: Repository) -> str:
-    """Return the variable with the token of a repository: each repository has a token of its own."""
+    """Return the variable with the token of a repository; no two repositories share one."""
     return f"{VARIABLE}_{sha256(fsencode(repository.commondir)).hexdigest()[:8].upper()}"
 
 
@@ -43,7 +43,7 @@ def check_usable(tools: Sequence[Tool], environ: Mapping[str, str], *, shared: b
         option, why = (
             ("--shared", "git would bring them to people without your hub")
             if shared
-            else ("--user", "each repository has a token of its own")
+            else ("--user", "no two repositories share a token")
         )
         raise Invalid(f"http hooks cannot be written with {option}: {why}", hint=f"omit {option}")
     check_version(environ)

@@ -153,7 +153,7 @@ class HttpHooks:
         try:
             answer = await asyncio.wait_for(found, answer_by - time.monotonic())
         except TimeoutError as error:
-            raise Unavailable("the store did not answer in time", hint="try again in a moment") from error
+            raise Unavailable("the store did not answer in time", hint="try again") from error
         if answer.code:
             raise Refused(answer.said.decode("utf-8", "replace").strip())
         self._answers.answered += 1
