@@ -4,7 +4,7 @@ import pytest
 
 from coord.core import keys
 from coord.core.errors import Trimmed
-from coord.core.log_cursor import Cursor
+from coord.core.followers import Cursor
 from coord.core.records import encode
 from coord.core.settings import Settings
 from coord.engine import trim

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from coord.core import keys
 from coord.core.errors import Trimmed
-from coord.core.log_cursor import Cursor
+from coord.core.followers import Cursor
 from coord.core.records import decode
 from coord.core.settings import Settings
 from coord.engine.engine import TRIM_EVERY

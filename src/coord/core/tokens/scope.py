@@ -17,9 +17,14 @@ from coord.core.errors import Refused
 from coord.core.identity import Caller, Process
 from coord.core.tokens.commands import TokenInfo
 
-TENANT_CHANGES = frozenset(("ChangeSettings", "DeliverMessage", "SendElsewhere", "SetCursor", "SetLimits"))
+TENANT_CHANGES = frozenset(
+    (
+        *("ChangeSettings", "DeliverMessage", "SendElsewhere", "SetLimits"),
+        *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower"),
+    )
+)
 """Commands that change something for the whole tenant: refused to a token with any limit."""
-TENANT_READS = frozenset(("CountTasks", "ListExpiredClaims", "ListStuck"))
+TENANT_READS = frozenset(("CountTasks", "ListExpiredClaims", "ListStuck", "ReadFollower", "ListFollowers"))
 """Commands that show the tasks of all projects: refused to a token of one project."""
 
 NAMES = ("tenant", "project", "session")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import msgspec
 
 from coord.core.commands import Command, SessionCommand
+from coord.core.dispatch import TARGETS
 from coord.core.errors import CoordError, Invalid, NotFound
 from coord.core.identity import Caller
 from coord.core.ids import check_id
@@ -14,6 +15,7 @@ from coord.core.locks.paths import fold
 from coord.engine.engine import Engine
 from coord.host.consent import Configuration, read_consented
 from coord.host.processes import probe
+from coord.host.runtime.switched_on import switched_on
 from coord.host.store_location import StoreLocation, user_location
 from coord.sdk.client.open import open_for_use
 from coord.stores.contract import Store
@@ -77,6 +79,11 @@ class Connection:
         return retry_unreachable(lambda: local(database, self.tenant), self._timeout)
 
     @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of the caller."""
+        return self._environ
+
+    @property
     def log(self) -> Store:
         """The log of this connection's tenant."""
         log: Store = self.database.log(self.tenant)
@@ -92,6 +99,8 @@ class Connection:
         """Wait for running commands and close the store; locks are kept."""
         if self._host is not None:
             self._host.close()
+        if not (self._shared or self.database.is_remote) and (names := switched_on(self.location.folder)):
+            TARGETS["coord.followers.direct:catch_up"](self, names)  # layers above the sdk, by name
         if not self._shared:
             self.engine.close()
             self.database.close()

@@ -24,7 +24,7 @@ PROTOCOL = 1
 CONTENT_TYPE = "application/msgpack"
 HELLO, CALL, WAIT, TAIL, TRIM = "/v1/hello", "/v1/call", "/v1/wait", "/v1/tail", "/v1/trim"
 COMMAND_MODULES = (
-    *("coord.core.git_log", "coord.core.limits", "coord.core.log_cursor", "coord.core.settings"),
+    *("coord.core.git_log", "coord.core.limits", "coord.core.followers", "coord.core.settings"),
     *("coord.core.sweep", "coord.core.brief.commands", "coord.core.lifecycle.commands"),
     *("coord.core.locks.commands", "coord.core.messages.commands", "coord.core.plans.commands"),
     *("coord.core.routing.commands", "coord.core.sessions.commands", "coord.core.tasks.commands"),

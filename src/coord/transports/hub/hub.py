@@ -7,6 +7,7 @@ from typing import Any
 
 from coord.host.store_location import StoreLocation
 from coord.transports.hub.browser.links import LoginLinks
+from coord.transports.hub.followers.run import HubFollowers
 from coord.transports.hub.rates import Rates
 from coord.transports.hub.stores import HubStores, OpenStore
 from coord.transports.hub.tokens import Tokens
@@ -20,7 +21,7 @@ class Hub:
         """`hosts`: the values of the header `Host` that TCP clients may send."""
         self.environ = environ
         self.hosts = hosts
-        self.stores = HubStores(environ, default)
+        self.stores = HubStores(environ, default, on_open=self._opened)
         self.tokens = Tokens()
         self.sessions_of_tokens: dict[tuple[str, str, str, str], float] = {}
         """When it was last seen that a token may act for a session: store, tenant, token, session."""
@@ -39,8 +40,14 @@ class Hub:
         self.feeds: Any = None
         """The streams of logs: `Feeds` of `streams/feed.py`, once somebody subscribes."""
         self.on_stop: list[Callable[[], None]] = []
+        self.followers: HubFollowers | None = None
+        """What runs the followers of logs; None if this hub runs none."""
         self.hook_answers: Any = None
         """What answers hooks, made for the first one."""
+
+    def _opened(self, store: OpenStore) -> None:
+        if self.followers is not None:
+            self.followers.opened(store)
 
     def watcher(self, store: OpenStore, tenant: str) -> LogWatcher:
         """Return what waits for a tenant's log to grow."""

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 ADMIN_COMMANDS = frozenset(
     (
-        *("SetLimits", "ChangeSettings", "SetTrack", "EnableAgent", "SetCursor", "DeliverMessage"),
+        *("SetLimits", "ChangeSettings", "SetTrack", "EnableAgent", "DeliverMessage"),
+        *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower"),
         *("ResetTask", "RetryTask", "SkipTask", "PreemptLock"),
     )
 )

@@ -21,6 +21,7 @@ from coord.sdk.remote.address import HubState
 from coord.sdk.remote.wire import VERSION
 from coord.transports.hub.addresses import DEFAULT_LISTEN, HubFiles, Listen, bind_tcp, parse_listen
 from coord.transports.hub.app import App
+from coord.transports.hub.followers.run import HubFollowers
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.protocols.http import HubProtocol, raise_file_limit
 from coord.transports.hub.protocols.stalled import StalledConnections
@@ -181,6 +182,7 @@ def _run(
         config.load()
         config.ssl = context
         server = HubServer(config, hub, options.idle_s)
+        hub.followers = HubFollowers(hub, environ)
         store = await hub.stores.at(location)
         url = f"{scheme}://{listen.text}" if listen is not None else ""
         repository = store.location.repository_id
@@ -198,6 +200,7 @@ def _run(
             await server.serve(sockets)
         finally:
             hub.stop()
+            await hub.followers.close()
             await hub.stores.close()
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -75,9 +75,11 @@ class OpenStore:
         self.held = 0
         """How many hooks use it, each in a thread."""
         self.used_s = time.monotonic()
+        self.on_engine: Callable[[OpenStore, str], None] = lambda _store, _tenant: None
+        """Called when the engine of a tenant was made."""
         self._engines: dict[str, Engine] = {}
         self._watchers: dict[str, LogWatcher] = {}
-        self._waits_ended = False
+        self.waits_ended = False
 
     @property
     def is_current(self) -> bool:
@@ -94,6 +96,7 @@ class OpenStore:
         engine = self._engines.get(tenant)
         if engine is None:
             engine = self._engines.setdefault(tenant, self._new_engine(self.database, tenant))
+            self.on_engine(self, tenant)
         return engine
 
     def known_engine(self, tenant: str) -> Engine | None:
@@ -115,13 +118,13 @@ class OpenStore:
         watcher = self._watchers.get(tenant)
         if watcher is None:
             watcher = self._watchers[tenant] = LogWatcher(self.log(tenant))
-            if self._waits_ended:
+            if self.waits_ended:
                 watcher.close()
         return watcher
 
     def end_waits(self) -> None:
         """Let everybody go on who waits for a log to grow, now and later."""
-        self._waits_ended = True
+        self.waits_ended = True
         for watcher in self._watchers.values():
             watcher.close()
 

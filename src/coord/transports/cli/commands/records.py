@@ -38,6 +38,18 @@ COMMANDS = (
         details="If old entries were trimmed, begins_at is the first offset that is left.",
     ),
     CommandSpec(
+        "follow",
+        "run a follower of the log, or list them",
+        handler="coord.transports.cli.handlers.awareness.follow:follow",
+        examples=("coord follow list", "coord follow metrics --once"),
+        arguments=(Argument("name", "a follower, or list"),),
+        flags=(
+            Flag("once", "end at the end of the log"),
+            Flag("rebuild", "forget its state, and compute it again"),
+        ),
+        details="A hub runs all followers itself. Without a hub, this runs one until it is interrupted.",
+    ),
+    CommandSpec(
         "metrics",
         "print metrics for Prometheus",
         handler="coord.transports.cli.handlers.records:metrics",

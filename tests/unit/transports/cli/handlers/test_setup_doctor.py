@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coord.core.log_cursor import SetCursor
+from coord.core.followers import SaveFollower
 from coord.engine.engine import Engine
 from coord.stores.contract import Commit
 from coord.stores.open import open_store
@@ -143,7 +143,7 @@ def test_the_log_is_shown(coord: Coord, repository: Path) -> None:
     assert coord("ann limits set log_retention_entries=1 log_retention_days=0").code == 0
     with closing(open_store(f"sqlite://{repository}/.git/coord/store/coord.db")) as database:
         engine = Engine(database, "local")
-        engine.call(SetCursor("ledger", 1))
+        engine.call(SaveFollower("ledger", 1))
         for _ in range(1200):
             database.log("local").commit(Commit(events=[b'{"event":"test"}'], id=b"more"))
     state, text, hint = found(coord("ann doctor"), "log")

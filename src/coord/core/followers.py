@@ -1,0 +1,227 @@
+"""How far each follower of the log has read, and the state that it has there.
+
+State and offset are one record, so a follower counts each entry once, whatever is killed in between. The
+state at an offset depends on the log alone: it only moves forwards, and two processes that run the same
+follower save the same. A follower with effects has a *runner*: one process at a time, for a lease.
+
+Entries that a follower has not read are not trimmed, up to a bound (`engine/trim.py`). Its record is then the
+snapshot from which it goes on.
+"""
+
+import msgspec
+
+from coord.core import keys
+from coord.core.commands import Command, Reply
+from coord.core.errors import Denied, LimitReached, Unsupported
+from coord.core.records import Stored
+from coord.core.transaction import Transaction
+
+STATE_BYTES_MAX = 180 * 1024
+"""A record may have 256 KiB, and JSON writes three bytes as four."""
+ERROR_CHARS_MAX = 500
+FOLLOWERS_MAX = 1000
+
+
+class Cursor(Stored, frozen=True, tag=1):
+    """A follower: the newest offset that it has read, and its state there.
+
+    `missed` counts the entries that were trimmed before it read them. `runner` is the process that performs
+    its effects until `until_ms`. `error` is why it failed at `failed_ms`, and empty since it went on.
+    """
+
+    offset: int = 0
+    at_ms: int = 0
+    version: int = 0
+    state: bytes = b""
+    missed: int = 0
+    runner: str = ""
+    until_ms: int = 0
+    error: str = ""
+    failed_ms: int = 0
+
+
+class FollowerInfo(Reply, frozen=True):
+    """A follower without its state."""
+
+    name: str
+    offset: int
+    at_ms: int
+    version: int
+    state_bytes: int
+    missed: int
+    runner: str
+    error: str
+    failed_ms: int
+
+
+class FollowerState(Reply, frozen=True):
+    """Where a follower goes on; `leads` says whether the caller is its runner now."""
+
+    offset: int = 0
+    version: int = 0
+    state: bytes = b""
+    missed: int = 0
+    leads: bool = False
+    runner: str = ""
+
+
+class SaveFollower(Command, frozen=True):
+    """Save the state of a follower at an offset. The reply is the offset that is saved now.
+
+    What is older than the saved state changes nothing. A newer `version` starts again from any offset.
+    """
+
+    rule = "coord.core.followers:save_follower"
+    reply = int
+    name: str
+    offset: int
+    version: int = 0
+    state: bytes = b""
+    missed: int = 0
+    runner: str = ""
+
+
+class ReadFollower(Command, frozen=True):
+    """Return the saved state of a follower."""
+
+    rule = "coord.core.followers:read_follower"
+    reply = FollowerState
+    reads_only = True
+    name: str
+
+
+class LeadFollower(Command, frozen=True):
+    """Become the runner of a follower for a lease, unless another process is; return its state."""
+
+    rule = "coord.core.followers:lead_follower"
+    reply = FollowerState
+    name: str
+    runner: str
+    lease_ms: int
+
+
+class FailFollower(Command, frozen=True):
+    """Note why a follower failed; "" notes that it goes on."""
+
+    rule = "coord.core.followers:fail_follower"
+    reply = bool
+    name: str
+    error: str
+
+
+class ForgetFollower(Command, frozen=True):
+    """Forget a follower and its state, unless a process runs it. The reply is whether there was one."""
+
+    rule = "coord.core.followers:forget_follower"
+    reply = bool
+    name: str
+
+
+class ListFollowers(Command, frozen=True):
+    """Return all followers by name."""
+
+    rule = "coord.core.followers:list_followers"
+    reply = list[FollowerInfo]
+    reads_only = True
+
+
+def save_follower(tx: Transaction, command: SaveFollower, now: int) -> int:
+    """Move a follower forwards, with its state."""
+    if len(command.state) > STATE_BYTES_MAX:
+        raise LimitReached(
+            f"the state of follower {command.name} has {len(command.state)} bytes; "
+            f"the limit is {STATE_BYTES_MAX}"
+        )
+    before = tx.get(keys.cursor(command.name), Cursor) or Cursor()
+    _check_version(command.name, before, command.version)
+    _check_runner(command.name, before, command.runner, now)
+    if command.version == before.version and command.offset <= before.offset:
+        return before.offset
+    saved = msgspec.structs.replace(
+        before,
+        offset=command.offset,
+        at_ms=now,
+        version=command.version,
+        state=command.state,
+        missed=command.missed,
+        error="",
+        failed_ms=0,
+    )
+    tx.put(keys.cursor(command.name), saved)
+    return saved.offset
+
+
+def read_follower(tx: Transaction, command: ReadFollower, _now: int) -> FollowerState:
+    """Return where a follower goes on."""
+    return _state(tx.get(keys.cursor(command.name), Cursor) or Cursor(), leads=False)
+
+
+def lead_follower(tx: Transaction, command: LeadFollower, now: int) -> FollowerState:
+    """Give a follower to a process, unless another one has it."""
+    before = tx.get(keys.cursor(command.name), Cursor) or Cursor()
+    if before.runner not in ("", command.runner) and now < before.until_ms:
+        return _state(before, leads=False)
+    led = msgspec.structs.replace(before, runner=command.runner, until_ms=now + command.lease_ms)
+    tx.put(keys.cursor(command.name), led)
+    return _state(led, leads=True)
+
+
+def fail_follower(tx: Transaction, command: FailFollower, now: int) -> bool:
+    """Note an error of a follower; the same one again changes nothing."""
+    before = tx.get(keys.cursor(command.name), Cursor) or Cursor()
+    error = command.error[:ERROR_CHARS_MAX]
+    if error == before.error:
+        return False
+    tx.put(
+        keys.cursor(command.name),
+        msgspec.structs.replace(before, error=error, failed_ms=now if error else 0),
+    )
+    return True
+
+
+def forget_follower(tx: Transaction, command: ForgetFollower, now: int) -> bool:
+    """Delete the record of a follower."""
+    before = tx.get(keys.cursor(command.name), Cursor)
+    if before is None:
+        return False
+    _check_runner(command.name, before, "", now)
+    tx.delete(keys.cursor(command.name))
+    return True
+
+
+def list_followers(tx: Transaction, _command: ListFollowers, now: int) -> list[FollowerInfo]:
+    """Return all followers; a runner whose lease has expired is none."""
+    found = tx.scan(keys.CURSOR_PREFIX, limit=FOLLOWERS_MAX)
+    tx.prefetch(*(each.key for each in found))
+    return [
+        FollowerInfo(
+            keys.parts(each.key)[1],
+            cursor.offset,
+            cursor.at_ms,
+            cursor.version,
+            len(cursor.state),
+            cursor.missed,
+            cursor.runner if now < cursor.until_ms else "",
+            cursor.error,
+            cursor.failed_ms,
+        )
+        for each in found
+        if (cursor := tx.get(each.key, Cursor)) is not None
+    ]
+
+
+def _state(cursor: Cursor, *, leads: bool) -> FollowerState:
+    return FollowerState(cursor.offset, cursor.version, cursor.state, cursor.missed, leads, cursor.runner)
+
+
+def _check_version(name: str, before: Cursor, version: int) -> None:
+    if version < before.version:
+        raise Unsupported(
+            f"a newer coord runs follower {name}: version {before.version}, and this one is {version}",
+            hint="upgrade coord on this machine",
+        )
+
+
+def _check_runner(name: str, before: Cursor, runner: str, now: int) -> None:
+    if before.runner not in ("", runner) and now < before.until_ms:
+        raise Denied(f"follower {name} is run by {before.runner}", hint="coord follow list shows all runners")

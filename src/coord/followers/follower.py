@@ -1,0 +1,87 @@
+"""What a follower is: a reducer of events with a name and a version, and perhaps effects.
+
+The state depends on the events alone: `apply` sees no clock, no file and no other process. So whoever runs
+the follower gets the same bytes, and the record of a follower can be removed and computed again.
+
+Effects come afterwards, in `act`: at least once, because a process can be killed between an effect and the
+note that it happened. Each effect of an event has the event's offset and number, so its receiver recognises a
+repetition.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import ClassVar, NamedTuple
+
+from coord.engine.engine import Engine
+from coord.host.store_location import StoreLocation
+from coord.sdk.log_reader import LoggedEvent
+from coord.stores.contract import Store
+
+
+class LogSource(NamedTuple):
+    """The log that a follower follows, and the engine and folder of its store."""
+
+    engine: Engine
+    log: Store
+    location: StoreLocation
+    environ: Mapping[str, str]
+    clock: Callable[[], int] | None = None
+    """Given by tests."""
+
+    def now(self) -> int:
+        """Return the time of the store in milliseconds."""
+        return self.log.now() if self.clock is None else self.clock()
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of the log."""
+        return self.engine.tenant
+
+
+class Follower(ABC):
+    """Follows one log. A new object has read nothing."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Raised when the state is computed or written differently: it is then computed again."""
+    about: ClassVar[str]
+    """What it keeps up to date, for `coord follow list`."""
+    has_effects: ClassVar[bool] = False
+    """Whether `act` does something that must not happen in several processes at once."""
+
+    def __init__(self, source: LogSource) -> None:
+        self.source = source
+
+    @classmethod
+    def wanted(cls, source: LogSource) -> bool:
+        """Whether a hub runs it for this store; asked often, so it has to be cheap."""
+        del source
+        return True
+
+    @abstractmethod
+    def apply(self, logged: LoggedEvent) -> None:
+        """Take an event into the state; events of one entry come in their order."""
+
+    @abstractmethod
+    def dump(self) -> bytes:
+        """Return the state; equal states give equal bytes."""
+
+    @abstractmethod
+    def load(self, data: bytes) -> None:
+        """Take over a state that `dump` returned."""
+
+    def act(self, now: int) -> int:
+        """Perform what is due, and return when something is due again (0: with the next event).
+
+        `now` and the result are milliseconds of the store's clock. The state is saved after this.
+        """
+        del now
+        return 0
+
+    @property
+    def acted(self) -> bool:
+        """Whether the state changed without an event since it was last dumped, so that it has to be saved."""
+        return False
+
+    def close(self) -> None:  # noqa: B027 - few followers have begun anything
+        """End what `act` has begun: threads, processes, connections."""

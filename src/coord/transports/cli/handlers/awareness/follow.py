@@ -1,0 +1,93 @@
+"""Run a follower of the log, or list all of them."""
+
+from typing import Any
+
+from coord.core.errors import Invalid, Refused
+from coord.core.followers import FollowerInfo, ForgetFollower, ListFollowers
+from coord.followers.direct import log_source, runner_name
+from coord.followers.registry import FOLLOWERS, follower_class
+from coord.followers.runner import Runner
+from coord.sdk.client.client import Client
+from coord.sdk.log_reader import newest_offset
+from coord.transports.cli.args import Args
+from coord.transports.cli.output import Answer, count, say, timestamp
+
+WAIT_S = 60.0
+"""The longest single wait for the log to grow."""
+LIST = "list"
+
+
+class FollowArgs(Args, frozen=True):
+    """The arguments of `coord follow`."""
+
+    name: str
+    once: bool
+    rebuild: bool
+
+
+def follow(client: Client, args: FollowArgs) -> Answer:
+    """Run a follower until the end of the log, or until interrupted."""
+    if args.name == LIST:
+        if args.once or args.rebuild:
+            raise Invalid("--once and --rebuild need the name of a follower", hint="coord follow list")
+        return _listed(client)
+    kind = follower_class(args.name)
+    if client.database.is_remote:
+        raise Refused(f"the hub runs follower {args.name}", hint="coord follow list shows how far it is")
+    if args.rebuild:
+        client.call(ForgetFollower(args.name))
+    log = client.log
+    runner = Runner(log_source(client), [kind], runner_name())
+    (run,) = runner.runs
+    try:
+        while True:
+            due_ms = runner.step()
+            if run.failure is not None and args.once:
+                raise run.failure
+            if args.once or not run.ready:
+                break
+            left_s = (due_ms - log.now()) / 1000 if due_ms else WAIT_S
+            log.wait(runner.offset, max(0.0, min(left_s, WAIT_S)))
+    finally:
+        runner.close()
+    if not run.ready:
+        say(f"another process runs {args.name}")
+    fields = {"name": args.name, "offset": run.offset, "missed": run.missed, "ran": run.ready}
+    return Answer(fields, f"{args.name} has read up to offset {run.offset}")
+
+
+def _listed(client: Client) -> Answer:
+    found: dict[str, FollowerInfo] = {each.name: each for each in client.call(ListFollowers())}
+    head = newest_offset(client.log)
+    rows = [_row(name, found.get(name), head) for name in sorted({*FOLLOWERS, *found})]
+    failed = sum(bool(row["error"]) for row in rows)
+    line = f"{count(len(rows), 'follower')}, {failed} failed; the log ends at offset {head}"
+    columns = ("name", "about", "offset", "lag", "saved_at", "runner", "error")
+    return Answer({"followers": rows, "head": head}, line, rows, columns)
+
+
+def _row(name: str, found: FollowerInfo | None, head: int) -> dict[str, Any]:
+    about = follower_class(name).about if name in FOLLOWERS else "of another program"
+    if found is None:
+        return {
+            "name": name,
+            "about": about,
+            "offset": 0,
+            "lag": head,
+            "saved_at": "",
+            "runner": "",
+            "error": "",
+            "missed": 0,
+            "state_bytes": 0,
+        }
+    return {
+        "name": name,
+        "about": about,
+        "offset": found.offset,
+        "lag": head - found.offset,
+        "saved_at": timestamp(found.at_ms) if found.at_ms else "",
+        "runner": found.runner,
+        "error": found.error,
+        "missed": found.missed,
+        "state_bytes": found.state_bytes,
+    }

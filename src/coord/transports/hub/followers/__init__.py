@@ -1,0 +1,1 @@
+"""Followers of the log in a hub: `run.py` runs them for every log that is open."""

@@ -1,0 +1,115 @@
+"""Run the followers of each log that the hub has open.
+
+One task for each log waits for it to grow, and lets the followers read in a thread. While the log grows all
+the time, they read every `PAUSE_S` and not after every commit. A log that does not grow costs nothing.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from coord.core.errors import CoordError, Unavailable
+from coord.followers.direct import runner_name
+from coord.followers.follower import Follower, LogSource
+from coord.followers.registry import all_followers
+from coord.followers.runner import Runner
+from coord.host.caller import find_tenant
+from coord.transports.hub.stores import OpenStore
+
+if TYPE_CHECKING:
+    from coord.transports.hub.hub import Hub
+
+logger = logging.getLogger("coord.hub")
+THREADS = 2
+PAUSE_S = 0.05
+IDLE_S = 600.0
+"""How often the hub looks whether other followers are wanted, if the log does not grow."""
+RETRY_S = 5.0
+
+
+class LogFollowers:
+    """The followers of one log; their number changes with the configuration."""
+
+    def __init__(self, source: LogSource) -> None:
+        self._source = source
+        self._kinds: list[type[Follower]] = []
+        self.runner = Runner(source, (), runner_name())
+
+    def step(self) -> float:
+        """Let the followers read and act; return after how many seconds something is due."""
+        wanted = [kind for kind in all_followers() if kind.wanted(self._source)]
+        if wanted != self._kinds:
+            self.runner.close()
+            self._kinds, self.runner = wanted, Runner(self._source, wanted, runner_name())
+        due_ms = self.runner.step()
+        return max(0.0, (due_ms - self._source.now()) / 1000) if due_ms else IDLE_S
+
+
+class HubFollowers:
+    """The followers of all logs of a hub."""
+
+    def __init__(self, hub: "Hub", environ: Mapping[str, str]) -> None:
+        self._hub = hub
+        self._environ = environ
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[tuple[OpenStore, str], asyncio.Task[None]] = {}
+        self._logs: dict[tuple[OpenStore, str], LogFollowers] = {}
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="coord-follow")
+
+    def opened(self, store: OpenStore) -> None:
+        """Follow a store that was opened: a tenant's log from its first use on, the hub's own at once."""
+        store.on_engine = self.follow
+        if store.location.folder == self._hub.stores.default.folder:
+            self.follow(store, find_tenant(self._environ))
+
+    def follow(self, store: OpenStore, tenant: str) -> None:
+        """Follow the log of a tenant, from any thread, as long as its store is open."""
+        self._loop.call_soon_threadsafe(self._follow, store, tenant)
+
+    def of(self, store: OpenStore, tenant: str) -> "LogFollowers | None":
+        """Return the followers of a log that the hub follows."""
+        return self._logs.get((store, tenant))
+
+    def _follow(self, store: OpenStore, tenant: str) -> None:
+        key = (store, tenant)
+        if key not in self._tasks and not self._hub.stopping.is_set():
+            self._tasks[key] = asyncio.ensure_future(self._run(store, tenant))
+            self._tasks[key].add_done_callback(lambda _: self._tasks.pop(key, None))
+
+    async def _run(self, store: OpenStore, tenant: str) -> None:
+        key = (store, tenant)
+        try:
+            engine = await self._hub.stores.engine(store, tenant)
+            followers = LogFollowers(LogSource(engine, store.log(tenant), store.location, self._environ))
+            self._logs[key] = followers
+            while not (self._hub.stopping.is_set() or store.database.closed or store.waits_ended):
+                began = time.monotonic()
+                wait_s = await self._step(followers)
+                await store.watcher(tenant).wait(followers.runner.offset, wait_s)
+                await asyncio.sleep(max(0.0, PAUSE_S - (time.monotonic() - began)))
+            await self._in_thread(followers.runner.close)
+        except Unavailable:
+            return  # the store was closed
+        except Exception:  # without this the hub would go on, and nobody would know
+            logger.exception("the followers of a log have ended")
+        finally:
+            self._logs.pop(key, None)
+
+    async def _step(self, followers: LogFollowers) -> float:
+        try:
+            wait_s: float = await self._in_thread(followers.step)
+        except CoordError as error:
+            logger.warning("followers: %s", error)
+            return RETRY_S
+        return wait_s
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await self._loop.run_in_executor(self._threads, work)
+
+    async def close(self) -> None:
+        """Wait until all have saved what they have."""
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._threads.shutdown(wait=False)

@@ -1,0 +1,58 @@
+"""Mutants of followers: each entry counts once, and one process has effects."""
+
+from tests.mutation.mutant import Mutant
+
+CORE = "tests/unit/core/test_followers.py"
+RUNNER = "tests/unit/followers/test_runner.py"
+
+MUTANTS = [
+    Mutant(
+        "a follower goes back",
+        "coord.core.followers:save_follower",
+        "command.version == before.version and command.offset <= before.offset",
+        "False",
+        (f"{CORE}::test_state_and_offset_are_one_record_that_only_moves_forwards",),
+    ),
+    Mutant(
+        "two processes run one follower",
+        "coord.core.followers:lead_follower",
+        'before.runner not in ("", command.runner) and now < before.until_ms',
+        "False",
+        (f"{CORE}::test_one_process_runs_a_follower_until_its_lease_ends",),
+    ),
+    Mutant(
+        "a process that lost its lease saves",
+        "coord.core.followers:save_follower",
+        "_check_runner(command.name, before, command.runner, now)",
+        "pass",
+        (f"{CORE}::test_one_process_runs_a_follower_until_its_lease_ends",),
+    ),
+    Mutant(
+        "an entry counts again",
+        "coord.followers.runner:FollowerRun.feed",
+        "entry.offset <= self.offset",
+        "False",
+        (f"{RUNNER}::test_a_follower_that_fails_is_alone",),
+    ),
+    Mutant(
+        "a follower that failed keeps what it half counted",
+        "coord.followers.runner:FollowerRun.fail",
+        "self.ready, self.failure = False, error",
+        "self.failure = error",
+        (f"{RUNNER}::test_a_follower_that_fails_is_alone",),
+    ),
+    Mutant(
+        "every commit of a follower causes another one",
+        "coord.followers.runner:FollowerRun.feed",
+        "self._unsaved += len(events)",
+        "self._unsaved += 1",
+        (f"{RUNNER}::test_a_state_is_saved_after_many_events_or_some_time",),
+    ),
+    Mutant(
+        "trimmed entries are not counted as missed",
+        "coord.followers.runner:FollowerRun.skip_to",
+        "self.missed += first - 1 - self.offset",
+        "pass",
+        (f"{RUNNER}::test_entries_trimmed_unread_are_counted_as_missed",),
+    ),
+]
