@@ -71,7 +71,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
         detail = {"hook_ms": took_ms, "python_ms": bare_ms}
         yield Figure("hooks", "sqlite", name, took_ms / bare_ms, "× bare python", most=most, detail=detail)
     for name, value in (("p50", median(exchanges)), ("best", min(exchanges))):
-        most = MOST_SERVER_MS if name == "best" else None
+        most = MOST_SERVER_MS if name == "p50" else None
         yield Figure("hooks", "sqlite", f"the hub's part before an edit, {name}", value, "ms", most=most)
     for name, seconds in best.items():
         most = None if name.startswith("part") or name.endswith(SHELL) else MOST_TIMES_PYTHON

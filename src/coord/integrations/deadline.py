@@ -1,6 +1,6 @@
 """The deadline of a hook: the agent's tool, git and the watcher of the hook are given time by it."""
 
-import os
+from posix import environ  # `os` takes a hook through the hub a tenth of its time
 
 DEADLINE_S, DEADLINE_MIN_S, DEADLINE_MAX_S = 7.0, 0.05, 600.0
 
@@ -8,7 +8,7 @@ DEADLINE_S, DEADLINE_MIN_S, DEADLINE_MAX_S = 7.0, 0.05, 600.0
 def deadline_s() -> float:
     """Return after how many seconds a hook answers: `COORD_HOOK_DEADLINE`, or the default."""
     try:
-        given = float(os.environ.get("COORD_HOOK_DEADLINE", "") or DEADLINE_S)
+        given = float(environ.get(b"COORD_HOOK_DEADLINE", b"") or DEADLINE_S)
     except ValueError:
         return DEADLINE_S
     return given if DEADLINE_MIN_S <= given <= DEADLINE_MAX_S else DEADLINE_S

@@ -293,7 +293,7 @@ MUTANTS = [
     ),
     Mutant(
         "an orphaned hook registers its session",
-        "coord.integrations.hooks.hook:Hook._answer",
+        "coord.integrations.hooks.hook:Hook._answer_itself",
         "if runs.gone:",
         "if False:",
         ("tests/system/processes/test_identity.py::test_a_tool_killed_while_its_hook_starts_leaves_nothing",),

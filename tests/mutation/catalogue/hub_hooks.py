@@ -11,6 +11,27 @@ START_TESTS = "tests/system/hub/test_start.py"
 
 MUTANTS = [
     Mutant(
+        "the watcher of a hook finds half of a module",
+        "coord.integrations.hooks.main:load",
+        "module = type(sys)(name)",
+        "module = sys.modules[name] = type(sys)(name)",
+        ("tests/unit/integrations/hooks/test_main.py::test_a_module_is_found_when_it_is_complete",),
+    ),
+    Mutant(
+        "a hook allows a call because of a tool that is named inside of it",
+        "coord.integrations.hooks.hook:Hook._answer",
+        'payload.get("tool_name") in READ_ONLY_TOOLS',
+        "self._first_text(TOOL_NAME) in READ_ONLY_TOOLS",
+        ("tests/unit/integrations/hooks/test_main.py::test_only_the_tool_of_the_event_counts",),
+    ),
+    Mutant(
+        "the hub reads an event that its hook refuses",
+        "coord.transports.hub.hooks.answers:_parse",
+        "json.loads(data.decode())",
+        "json.loads(data)",
+        (f"{UNIT_TESTS}::test_an_event_that_the_hook_refuses",),
+    ),
+    Mutant(
         "an agent replaces the socket of the hub",
         "coord.integrations.hooks.protected_files:_own_folders",
         "(state_folder(environment()), runtime) if each]",
@@ -69,16 +90,21 @@ MUTANTS = [
     Mutant(
         "a hook uses a link to a socket",
         "coord.host.runtime.hub_socket:_is_own_socket",
-        "status = os.lstat(path)",
-        "status = os.stat(path)",
+        "status = posix.lstat(path)",
+        "status = posix.stat(path)",
         (f"{TESTS}::test_a_socket_that_others_could_have_made_is_not_used",),
     ),
     Mutant(
         "a hook goes to a socket that its environment names",
         "coord.integrations.hooks.hook:Hook._ask_hub",
-        'path = "" if os.environ.get("COORD_HUB") else socket_of_user(os.environ)',
-        'path = os.environ.get("COORD_HUB", "") or socket_of_user(os.environ)',
+        'if posix.environ.get(b"COORD_HUB"):\n            return False',
+        "given = posix.environ.get(b'COORD_HUB', b'').decode()",
         (f"{TESTS}::test_the_environment_cannot_lead_a_hook_elsewhere",),
+        also=(
+            "coord.integrations.hooks.hook:Hook._ask_hub",
+            'path = socket_of_user({"XDG_RUNTIME_DIR": folder})',
+            'path = given or socket_of_user({"XDG_RUNTIME_DIR": folder})',
+        ),
     ),
     Mutant(
         "a hook waits for a frozen hub",
@@ -111,8 +137,8 @@ MUTANTS = [
     Mutant(
         "a hook through the hub asks the hub before it reads",
         "coord.integrations.hooks.hook:Hook._answer",
-        'payload.get("tool_name") in READ_ONLY_TOOLS',
-        "False",
+        "if self._first_text(TOOL_NAME) in READ_ONLY_TOOLS:",
+        "if False:",
         (f"{TESTS}::test_reads_do_not_ask_the_hub",),
     ),
     Mutant(

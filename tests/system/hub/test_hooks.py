@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -338,6 +339,30 @@ def test_a_message_that_nobody_printed_is_not_received(
     assert "look at this" in found.out
     with connect(cwd=str(repository), environ={**environ, "COORD_HUB": "off"}, session="ada") as ada:
         assert len(ada.recv(peek=True).messages) == left
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff\xfe", b'{"tool_name": "Write"', b"\xef\xbb\xbf{}"])
+def test_input_that_cannot_be_read_is_refused_through_the_hub_too(
+    repository: Path, environ: Environ, data: bytes
+) -> None:
+    with serving(repository, environ):
+        found = run_hook(environ, data)
+    assert found == run_hook({**environ, "COORD_HUB": "off"}, data)
+    assert found.code == 2
+
+
+ALWAYS_LOADED = "import sys; print(*sorted(sys.modules))"
+
+
+def test_through_the_hub_a_hook_loads_next_to_nothing(repository: Path, environ: Environ) -> None:
+    """Python takes 5.8 ms to start; `os`, `json` and the packages of coord would add a fifth."""
+    bare = subprocess.run([sys.executable, "-I", "-S", "-c", ALWAYS_LOADED], capture_output=True, check=True)
+    words = [sys.executable, "-I", "-S", "-X", "importtime", PROGRAM[-1], "claude"]
+    with serving(repository, environ):
+        found = run_hook(environ, edit(repository, "ada"), program=words[:-1])
+    assert (found.code, found.out) == (0, "")
+    loaded = {line.rpartition("|")[2].strip() for line in found.said.splitlines()}
+    assert loaded - set(bare.stdout.decode().split()) <= {"imported package", "_stat", "_socket", "zipimport"}
 
 
 def test_the_versions_are_one(repository: Path) -> None:

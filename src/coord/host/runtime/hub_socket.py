@@ -1,10 +1,10 @@
 """Where the hub of this user listens, and who is at the other end of a socket.
 
-Hooks import this module before anything else, so it imports only what Python has loaded already.
+Hooks import this module before anything else, so it imports only what Python has loaded already: no `os`.
 """
 
-import os
-import stat
+import _stat
+import posix
 import sys
 
 TYPE_CHECKING = False
@@ -24,19 +24,19 @@ def runtime_folder(environ: "Mapping[str, str]", *, make: bool = False) -> str:
     """Return the private folder for sockets of this user; "" if there is none."""
     base = environ.get("XDG_RUNTIME_DIR", "")
     usable = base and len(base) < RUNTIME_CHARS_MAX
-    folder = f"{base}/coord" if usable else f"/tmp/coord-{os.getuid()}"  # noqa: S108 - checked below
+    folder = f"{base}/coord" if usable else f"/tmp/coord-{posix.getuid()}"  # noqa: S108 - checked below
     if make:
         try:
-            os.mkdir(folder, mode=0o700)
+            posix.mkdir(folder, mode=0o700)
         except FileExistsError:
             pass
         except OSError:
             return ""
     try:
-        status = os.lstat(folder)
+        status = posix.lstat(folder)
     except OSError:
         return ""
-    private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
+    private = _stat.S_ISDIR(status.st_mode) and status.st_uid == posix.getuid() and not status.st_mode & 0o077
     return folder if private else ""
 
 
@@ -66,17 +66,17 @@ def hub_socket(environ: "Mapping[str, str]") -> str:
 
 def _is_own_socket(path: str) -> bool:
     try:
-        status = os.lstat(path)
+        status = posix.lstat(path)
     except OSError:
         return False
-    return stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid()
+    return _stat.S_ISSOCK(status.st_mode) and status.st_uid == posix.getuid()
 
 
 def maker_of(fd: int) -> int:
     """Return the pid of the process that made a pair of sockets, one of which is ours."""
     import _socket  # noqa: PLC0415 - `socket` itself takes longer to import than the rest of a hook
 
-    own = _socket.socket(fileno=os.dup(fd))
+    own = _socket.socket(fileno=posix.dup(fd))
     try:
         data = own.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 3 * PID_BYTES)
     finally:

@@ -7,20 +7,24 @@ deadline: it answers in time, even if the store does not.
 Most calls only read. They are allowed before anything else is imported, even `typing` and `json`, because
 each of these takes as long as the start of Python itself. Other calls go to the hub of this user if one runs
 (`hub_client.py`). This program answers them itself if there is none, or it does not answer in time.
+
+Until then it uses `posix`, which Python has loaded, and not `os`, and it loads modules without their packages
+(`main.py` says why). It does not parse the event of an edit either: `_json` takes as long as the question.
 """
 
-import os
+import posix
 import time
-from _json import make_scanner
 from _thread import allocate_lock, start_new_thread
+from posix import _exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
     from coord.integrations.hooks.events import Answer, Event
 
-PARENT = os.getppid()
+PARENT = posix.getppid()
 """The process that started this program; another parent later shows that it has ended."""
 TOOLS = ("claude", "codex", "gemini")
 WATCH_FROM_S = 0.05
@@ -35,6 +39,10 @@ GRACE_S = 1.0
 """Extra time for an answer that is being written at the deadline: half an answer would allow the call."""
 SESSION_END = "SessionEnd"
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
+READ_BYTES = 64 * 1024
+EVENT_NAME, TOOL_NAME = b'"hook_event_name"', b'"tool_name"'
+NAME_BYTES_MAX = 100
+PROGRESS_FILE = b"COORD_PROGRESS_FILE"
 EXIT_REFUSED = 2
 BEFORE = ("PreToolUse", "BeforeTool")
 READERS = {
@@ -86,10 +94,21 @@ class JsonOptions:
 class Hook:
     """One run of this program."""
 
-    def __init__(self, tool: str, installed_for: str = "") -> None:
-        """`installed_for`: the git directory of the repository that the hook was set up for."""
+    def __init__(
+        self,
+        tool: str,
+        installed_for: str = "",
+        load: "Callable[[str], object]" = bool,
+        find_packages: "Callable[[], object]" = bool,
+    ) -> None:
+        """`installed_for`: the git directory of the repository that the hook was set up for.
+
+        `load` loads a module without its packages; `find_packages` has to be called before other imports.
+        """
         self.tool = tool
         self.installed_for = installed_for
+        self._load = load
+        self._find_packages = find_packages
         self.began = time.monotonic()
         self.deadline_s = 0.0
         self.event: Event | None = None
@@ -109,23 +128,46 @@ class Hook:
             self._answer()
         except Exception as error:  # noqa: BLE001 - a defect must not allow a write
             self._refuse(f"coord: the hook failed: {error!r}")
-        os._exit(self._code)
+        _exit(self._code)
 
     def _answer(self) -> None:
-        if "COORD_PROGRESS_FILE" in os.environ:
-            from coord.host.progress import report_progress  # few agents are started by `coord work`
-
-            report_progress(os.environ)
+        if PROGRESS_FILE in posix.environ:
+            self._report_progress()  # few agents are started by `coord work`
+        payload: dict[str, Any] | None = None
         try:
-            payload = self._read()
+            self._read()
+            if self._first_text(TOOL_NAME) in READ_ONLY_TOOLS:
+                payload = self._parse()
         except (OSError, ValueError, TypeError) as error:
-            self._refuse(f"coord: the input that {self.tool} gave its hook cannot be read: {error}")
+            self._refuse_input(error)
             return
-        if payload.get("hook_event_name") in BEFORE and payload.get("tool_name") in READ_ONLY_TOOLS:
+        if (
+            payload
+            and payload.get("hook_event_name") in BEFORE
+            and payload.get("tool_name") in READ_ONLY_TOOLS
+        ):
             return
-        if self._ask_hub(payload):
+        if self._ask_hub():
             return
+        try:
+            payload = payload or self._parse()
+        except (ValueError, TypeError) as error:
+            self._refuse_input(error)
+            return
+        self._answer_itself(payload)
+
+    def _refuse_input(self, error: Exception) -> None:
+        self._refuse(f"coord: the input that {self.tool} gave its hook cannot be read: {error}")
+
+    def _answer_itself(self, payload: "dict[str, Any]") -> None:
+        """Answer without a hub, from the store."""
+        import gc
+
+        gc.disable()  # the process ends before garbage matters
+        self._find_packages()
         self._parse_event(payload)
+        import os
+
         from coord.core.errors import CoordError
         from coord.host.runtime.seen_files import remembering
         from coord.integrations.hooks.handler import HookHandler
@@ -152,20 +194,33 @@ class Hook:
         except Exception as error:  # noqa: BLE001 - a defect must not allow a write
             self._fail(f"the hook failed: {error!r}", "")
 
-    def _ask_hub(self, payload: "dict[str, Any]") -> bool:
+    def _report_progress(self) -> None:
+        self._find_packages()
+        import os
+
+        from coord.host.progress import report_progress
+
+        report_progress(os.environ)
+
+    def _ask_hub(self) -> bool:
         """Print the answer of this user's hub; return whether it gave one.
 
         COORD_HUB can only switch the hub off here: a hook never goes to a socket that its environment names.
         """
+        if posix.environ.get(b"COORD_HUB"):
+            return False
+        self._load("coord.host.runtime.hub_socket")
         from coord.host.runtime.hub_socket import socket_of_user
 
-        path = "" if os.environ.get("COORD_HUB") else socket_of_user(os.environ)
+        folder = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
+        path = socket_of_user({"XDG_RUNTIME_DIR": folder})
         if not path:
             return False
+        self._load("coord.integrations.hooks.hub_client")
         from coord.integrations.hooks.hub_client import ask_hub
 
         self.set_deadline()
-        if payload.get("hook_event_name") == SESSION_END:
+        if self._first_text(EVENT_NAME) == SESSION_END:
             self.deadline_s = min(self.deadline_s, END_DEADLINE_S)
         call = (self.tool, self.installed_for, PARENT)
         alive_by, answer_by = (self.began + self.deadline_s * share for share in (ALIVE_SHARE, OPEN_SHARE))
@@ -179,13 +234,30 @@ class Hook:
             found.confirm(printed)
         return True
 
-    def _read(self) -> "dict[str, Any]":
-        with open(0, "rb", closefd=False) as file:
-            data = file.read(PAYLOAD_BYTES_MAX + 1)
-        if len(data) > PAYLOAD_BYTES_MAX:
-            raise ValueError(f"more than {PAYLOAD_BYTES_MAX} bytes")
-        self._data = data
-        text = data.decode().strip()
+    def _read(self) -> None:
+        parts: list[bytes] = []
+        size = 0
+        while part := posix.read(0, READ_BYTES):
+            parts.append(part)
+            size += len(part)
+            if size > PAYLOAD_BYTES_MAX:
+                raise ValueError(f"more than {PAYLOAD_BYTES_MAX} bytes")
+        self._data = b"".join(parts)
+
+    def _first_text(self, name: bytes) -> str:
+        """Return what seems to be the first field with this name; "" if there is none.
+
+        It may be wrong, for example in an object inside of the event. So it allows nothing: it only says
+        whether parsing the event here is worth the time. If it is not, the hub or the handler parses it.
+        """
+        _, found, rest = self._data.partition(name)
+        text = rest[:NAME_BYTES_MAX].lstrip(b" \t\r\n:") if found else b""
+        return text[1:].partition(b'"')[0].decode("latin-1")
+
+    def _parse(self) -> "dict[str, Any]":
+        from _json import make_scanner
+
+        text = self._data.decode().strip()
         payload: Any = None
         try:
             payload, end = make_scanner(JsonOptions)(text, 0)  # type: ignore[arg-type]
@@ -217,6 +289,7 @@ class Hook:
 
     def set_deadline(self) -> None:
         """Set the deadline of this event, as far as the event is known."""
+        self._load("coord.integrations.deadline")
         from coord.integrations.deadline import deadline_s
 
         ends = self.event is not None and self.event.kind == "end"
@@ -238,7 +311,7 @@ class Hook:
         finally:
             if not self._answered.acquire(timeout=GRACE_S):
                 self._code = EXIT_REFUSED
-            os._exit(self._code)
+            _exit(self._code)
 
     def _fail(self, message: str, hint: str) -> None:
         """Answer without knowing who holds what: the settings say whether calls are refused or allowed."""
@@ -268,6 +341,8 @@ class Hook:
         """Whether the event is a command line that changes no file, and asks no store."""
         if event.command is None or event.writes:
             return False
+        import os
+
         from coord.integrations.shell_commands.line import CommandLine
 
         return CommandLine(event.command, event.cwd, os.environ, ask_git=False).only_reads(store=False)
@@ -296,15 +371,19 @@ def write_all(fd: int, data: bytes) -> bool:
     """Write to a stream; return whether its reader took everything."""
     try:
         while data:
-            data = data[os.write(fd, data) :]
+            data = data[posix.write(fd, data) :]
     except OSError:  # the tool has closed its end
         return False
     return True
 
 
-def run(words: "list[str]") -> "NoReturn":
+def run(
+    words: "list[str]",
+    load: "Callable[[str], object]" = bool,
+    find_packages: "Callable[[], object]" = bool,
+) -> "NoReturn":
     """Run the hook of a tool; the words are those of the command line."""
     if len(words) not in (1, 2) or words[0] not in TOOLS:
         write_all(2, f"coord: usage: main.py {'|'.join(TOOLS)} [GIT-DIRECTORY]\n".encode())
-        os._exit(EXIT_REFUSED)
-    Hook(*words).run()
+        _exit(EXIT_REFUSED)
+    Hook(words[0], "".join(words[1:]), load, find_packages).run()

@@ -258,12 +258,59 @@ def test_before_a_reading_tool_next_to_nothing_is_imported(scene: HookHarness) -
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ('{"tool_input": {"tool_name": "Read", "file_path": "new.txt"}, "tool_name": "Write"', False),
+        ('{"tool_name": "Read", "tool_name": "Write", "tool_input": {"file_path": "new.txt"}', False),
+        ('{"tool_input": {"tool_name": "Write", "file_path": "new.txt"}, "tool_name": "Read"', True),
+        ('{"tool\\u005fname": "\\u0052ead", "tool_input": {"file_path": "new.txt"}', True),
+        (
+            '{"a": "\\"tool_name\\":\\"Read\\"", "tool_name":"Write", "tool_input": {"file_path":"new.txt"}',
+            False,
+        ),
+        (
+            '{"a": ["tool_name", "Read"], "tool_name" :\n"Write", "tool_input": {"file_path": "new.txt"}',
+            False,
+        ),
+        ('{"tool_name": "Read"', True),
+    ],
+)
+def test_only_the_tool_of_the_event_counts(scene: HookHarness, text: str, allowed: bool) -> None:
+    """A name that stands elsewhere, or first, or is spelled with escapes, allows and refuses nothing."""
+    hook(scene, edit("bob"))
+    rest = {"session_id": "ada", "hook_event_name": "PreToolUse", "cwd": str(scene.root)}
+    code, answer, _ = hook(scene, f"{text}, {json.dumps(rest)[1:]}".encode())
+    assert (code, answer is None) == (0, allowed)
+
+
 def test_before_an_edit_no_command_of_another_domain_is_imported(scene: HookHarness) -> None:
     """A lock needs no command of tasks, plans or messages, and every edit would pay for defining them."""
     imported = imported_before(scene, edit())
     assert "coord.core.locks.commands" in imported
     other_domains = ("tasks", "plans", "routing", "lifecycle", "messages.commands")
     assert not {name for name in imported if name.startswith(tuple(f"coord.core.{d}" for d in other_domains))}
+
+
+def test_a_module_is_found_when_it_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hook and its watcher may load the same module at the same time."""
+    name, found = "coord.loaded_by_its_file", []
+
+    class Loader:
+        def __init__(self, name: str, path: str) -> None:
+            assert path == f"/packages/{name.replace('.', '/')}.py"
+
+        def exec_module(self, module: Any) -> None:
+            found.append(name in sys.modules)
+
+    monkeypatch.setattr(hook_main, "SourceFileLoader", Loader)
+    monkeypatch.setattr(hook_main, "ROOT", "/packages", raising=False)
+    try:
+        hook_main.load(name)
+        hook_main.load(name)
+        assert found == [False]
+    finally:
+        del sys.modules[name]
 
 
 def test_the_command_is_the_same_program(scene: HookHarness) -> None:

@@ -138,7 +138,7 @@ class HookRun:
         call = self._call
         self.time_left()
         self._check_view()
-        payload = json.loads(call.payload)
+        payload = _parse(call.payload)
         form = import_module(f"coord.integrations.hooks.tools.{call.tool}")
         event = form.parse(payload)._replace(installed_for=call.installed_for)
         if not os.path.isabs(event.cwd) or not os.path.isabs(call.installed_for or "/"):
@@ -243,6 +243,17 @@ def answers_of(hub: Hub) -> HookAnswers:
         hub.hook_answers = HookAnswers(hub.stores)
     found: HookAnswers = hub.hook_answers
     return found
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    """Return the event; the hook refuses one that cannot be read, in its own words."""
+    try:
+        payload = json.loads(data.decode())  # a hook reads UTF-8 only
+    except (ValueError, RecursionError) as error:
+        raise NotHere("its event cannot be read") from error
+    if not isinstance(payload, dict):
+        raise NotHere("its event is not an object")
+    return payload
 
 
 def _view(process: str) -> tuple[str, ...]:

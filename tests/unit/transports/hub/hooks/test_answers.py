@@ -106,13 +106,37 @@ def test_the_environment_is_that_of_the_hook(repository: Path, environ: Environ,
         ({"installed_for": "shop/.git"}, "not absolute"),
         ({"payload": b'{"hook_event_name": "PreToolUse", "cwd": "shop"}'}, "not absolute"),
         ({"payload": b'{"hook_event_name": "PreToolUse"}'}, "not absolute"),
-        ({"payload": b"[1]"}, "AttributeError"),
+        ({"payload": b"[1]"}, "its event is not an object"),
     ],
 )
 def test_what_the_hook_has_to_answer_itself(
     repository: Path, environ: Environ, changes: dict[str, Any], why: str
 ) -> None:
     assert why in answered(environ, edit(repository, "ada"), **changes)
+    assert held(repository, environ) == []
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data[:-1],
+        lambda data: b"\xef\xbb\xbf" + data,
+        lambda data: data.decode().encode("utf-16"),
+        lambda data: data.decode().encode("utf-32-le"),
+        lambda data: data.replace(b"new.txt", b"new\xff.txt"),
+        lambda data: data.replace(b"new.txt", b"new\n.txt"),
+        lambda _: b"[" * 100_000,
+        lambda _: b"",
+    ],
+    ids=["half", "bom", "utf-16", "utf-32", "bytes", "control", "deep", "empty"],
+)
+def test_an_event_that_the_hook_refuses(
+    repository: Path, environ: Environ, spoil: Callable[[bytes], bytes]
+) -> None:
+    """The hub answers no event that its hook cannot read: UTF-8 without a mark, and plain JSON."""
+    event = edit(repository, "ada")
+    data = spoil(json.dumps(event).encode())
+    assert "its event cannot be read" in answered(environ, event, payload=data)
     assert held(repository, environ) == []
 
 
