@@ -169,6 +169,9 @@ class _Search:
             if len(self.found) >= LINKS_MAX:
                 self._outside[link] = f"more than {LINKS_MAX} links"
                 return
+            for known in self._covered:  # the order in which a disk lists a folder changes no answer
+                if known.spelled in self.found and _contains(pattern, known, is_file=False):
+                    del self.found[known.spelled]
             self.found[pattern.spelled] = link
             self._covered.append(pattern)
 

@@ -88,6 +88,13 @@ MUTANTS = [
         ("tests/unit/host/test_links.py::test_a_chain_is_followed_to_its_end",),
     ),
     Mutant(
+        "a target stays when a wider one covers it",
+        "coord.host.links:_Search._add",
+        "del self.found[known.spelled]",
+        "pass",
+        ("tests/unit/host/test_links.py::test_a_target_in_a_target_is_not_named",),
+    ),
+    Mutant(
         "a link out of the repository is passed over in silence",
         "coord.host.links:_Search._follow",
         'self._outside[path] = f"it leads to {target!r}"',

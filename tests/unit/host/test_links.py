@@ -56,6 +56,21 @@ def test_a_link_below_gives_its_target(text: str, expected: list[str], shop: Pat
     assert found(shop, text) == expected
 
 
+def test_a_target_in_a_target_is_not_named(shop: Path) -> None:
+    """Whichever is found first, the wider one covers both; links near the root are found first."""
+    (shop / "src/inner").symlink_to("../lib/deep")
+    assert found(shop, "src") == ["lib/deep"]
+    (shop / "src/below").mkdir()
+    (shop / "src/below/outer").symlink_to("../../lib")
+    assert found(shop, "src") == ["lib"]
+    (shop / "src/below").rename(shop / "src2")
+    (shop / "src2/outer").unlink()
+    (shop / "src2/outer").symlink_to("../lib")
+    (shop / "src2/below").mkdir()
+    (shop / "src2/below/inner").symlink_to("../../lib/deep")
+    assert found(shop, "src2") == ["lib"]
+
+
 def test_case_does_not_matter(shop: Path) -> None:
     """A text in another case covers the same files, so it covers their links."""
     (shop / "Docs").mkdir()
