@@ -65,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", quick.MARKER)
     if config.getoption("quick"):
         quick.refuse_servers()
+        quick.use_memory()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,12 +1,20 @@
 """`make quick`: which tests it runs."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.quick import FOLDERS_LEFT_OUT, STORES_LEFT_OUT, is_left_out
+from tests.support.quick import (
+    FOLDERS_LEFT_OUT,
+    ROOT_OF_FOLDERS,
+    STORES_LEFT_OUT,
+    is_fit,
+    is_left_out,
+    use_memory,
+)
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -37,3 +45,14 @@ def test_folders_that_are_left_out_exist() -> None:
     assert all((TESTS / folder).is_dir() for folder in FOLDERS_LEFT_OUT)
     assert is_left_out(TESTS / "system" / "agents" / "test_x.py")
     assert not is_left_out(TESTS / "unit")
+
+
+def test_folders_of_tests_are_where_programs_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is used if it is there and runs programs; a root that somebody chose stays."""
+    monkeypatch.setenv(ROOT_OF_FOLDERS, "/chosen")
+    use_memory("/")
+    assert os.environ[ROOT_OF_FOLDERS] == "/chosen"
+    monkeypatch.delenv(ROOT_OF_FOLDERS)
+    use_memory("/nowhere")
+    assert ROOT_OF_FOLDERS not in os.environ
+    assert not is_fit("/proc"), "no room, and nothing runs there"
