@@ -121,6 +121,7 @@ def _link(required: Distribution, packages: Path) -> None:
         (packages / top).symlink_to(str(required.locate_file(top)))
 
 
+@pytest.mark.long
 def test_an_install_without_extras_is_a_complete_tool(installed: Run, tmp_path: Path) -> None:
     """Decision 0038: store, locks, a plan in YAML and a worker: all from the wheel and its requirements."""
     answer = json.loads(installed("python", "-m", "coord", "version").stdout)

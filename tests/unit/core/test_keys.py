@@ -10,7 +10,7 @@ from coord.core.errors import Invalid
 from coord.core.ids import TaskIdentifier, check_id
 from tests.conftest import SOAK
 
-quick = settings(max_examples=20_000 if SOAK else 300)
+quick = settings(max_examples=20_000 if SOAK else 100)
 
 FIRST = "abcXYZ019_"
 # Few different characters, so that ids collide and contain each other often.

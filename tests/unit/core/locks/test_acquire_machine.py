@@ -242,10 +242,10 @@ RICH = ((3, False), (1, True))
 DISAGREED = (5, 53, 140, 165, 276, 441)
 """Seeds of walks with batches that once disagreed."""
 WALKS = [(seed, batches) for seed in range(200 if SOAK else 3) for batches in (False, True)]
-WALKS += [(seed, True) for seed in DISAGREED if (seed, True) not in WALKS]
+OLD = [pytest.param(seed, True, marks=pytest.mark.long) for seed in DISAGREED if (seed, True) not in WALKS]
 
 
-@pytest.mark.parametrize(("seed", "batches"), [walk for walk in WALKS if walk not in RICH])
+@pytest.mark.parametrize(("seed", "batches"), [*(walk for walk in WALKS if walk not in RICH), *OLD])
 def test_long_walk(seed: int, batches: bool) -> None:
     """The same over a long time; the seed names the walk.
 

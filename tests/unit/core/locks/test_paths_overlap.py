@@ -21,7 +21,7 @@ from coord.core.locks.paths import covers, fold, literal_path, overlaps, parse_p
 from coord.core.locks.resources import parse_resource
 from tests.conftest import SOAK
 
-quick = settings(max_examples=20_000 if SOAK else 300)
+quick = settings(max_examples=20_000 if SOAK else 100)
 
 ONE = {"a": "a", "b": "b", "?": "abc", "[ab]": "ab", "[!a]": "bc", "[^ab]": "c", "[a-b]": "ab"}
 """What each token for a single character stands for."""

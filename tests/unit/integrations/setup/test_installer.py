@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import SOAK
 from tests.support.git_folders import git, made_repository
 from tests.support.setup_folders import planned, set_up, snapshot, take_out, write
 
@@ -68,7 +69,7 @@ def build(shop: Path, case: dict[str, Any]) -> list[Path]:
     return [shop, shop.parent / "second"]
 
 
-@settings(max_examples=20)
+@settings(max_examples=500 if SOAK else 10)
 @given(case=CASES)
 def test_every_byte_is_what_it_was(case: dict[str, Any], home: Path) -> None:
     """After one or two inits and an uninstall no byte, mode, link or folder differs."""

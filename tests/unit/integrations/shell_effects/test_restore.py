@@ -56,8 +56,7 @@ ATTRIBUTES = ("", "* text=auto eol=crlf\n", "* text eol=lf\n", "* filter=upper\n
 
 
 @pytest.mark.parametrize("attributes", ATTRIBUTES)
-@pytest.mark.parametrize("kind", BYTES)
-def test_both_sides_keep_every_byte(harness: EffectsHarness, kind: str, attributes: str) -> None:
+def test_both_sides_keep_every_byte(harness: EffectsHarness, attributes: str) -> None:
     """No line end is converted and no filter is run, neither on what comes back nor on what is salvaged."""
     if attributes:
         git(harness.root, "config", "filter.upper.clean", "tr a-z A-Z")
@@ -66,13 +65,14 @@ def test_both_sides_keep_every_byte(harness: EffectsHarness, kind: str, attribut
         git(harness.root, "config", "filter.lfs.smudge", "cat")
         (harness.root / ".gitattributes").write_text(attributes)
         harness.commit(".gitattributes")
-    ours, theirs = BYTES[kind]
-    ada_writes(harness, "data.bin", ours, 0o755)
-    (harness.root.parent / "theirs").write_bytes(theirs)
-    notes = bob_does(harness, "cat ../theirs > data.bin")
-    assert (harness.root / "data.bin").read_bytes() == ours
-    assert stat.S_IMODE((harness.root / "data.bin").stat().st_mode) == 0o755
-    assert kept(harness, notes) == theirs
+    for kind, (ours, theirs) in BYTES.items():
+        name = f"{kind.replace(' ', '-')}.bin"
+        ada_writes(harness, name, ours, 0o755)
+        (harness.root.parent / "theirs").write_bytes(theirs)
+        notes = bob_does(harness, f"cat ../theirs > {name}")
+        assert (harness.root / name).read_bytes() == ours, kind
+        assert stat.S_IMODE((harness.root / name).stat().st_mode) == 0o755, kind
+        assert kept(harness, notes) == theirs, kind
 
 
 WAYS = {

@@ -18,7 +18,7 @@ from coord.core.errors import Invalid
 from coord.sdk.validation.results import DEPTH_MAX, VALUES_MAX, to_json
 from tests.conftest import SOAK
 
-quick = settings(max_examples=10_000 if SOAK else 300)
+quick = settings(max_examples=10_000 if SOAK else 100)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 plain = st.one_of(

@@ -17,11 +17,8 @@ ROUNDS = 6
 FORMER = "#!/bin/sh\nexit 0\n"
 
 
-LONG = pytest.mark.long
-KILLED = ("init --yes", pytest.param("uninstall", marks=LONG), pytest.param("init --yes --user", marks=LONG))
-
-
-@pytest.mark.parametrize("killed", KILLED)
+@pytest.mark.long
+@pytest.mark.parametrize("killed", ["init --yes", "uninstall", "init --yes --user"])
 def test_a_killed_program_is_finished_or_undone(
     killed: str, coord: Coord, repository: Path, tmp_path: Path
 ) -> None:
