@@ -408,6 +408,13 @@ _MUTANTS = [
         (f"{TESTS}/test_tokens.py::test_a_text_that_resembles_a_known_token_is_another_one",),
     ),
     Mutant(
+        "few clients may wait to be accepted",
+        f"{HUB}.server:uvicorn_config",
+        "backlog=BACKLOG",
+        "backlog=100",
+        ("tests/system/hub/test_attacks.py::test_clients_that_come_at_once_are_all_answered",),
+    ),
+    Mutant(
         "a revocation makes every token a guess",
         f"{HUB}.tokens:Tokens.forget",
         "self._known[key] = known._replace(at_s=-math.inf)",

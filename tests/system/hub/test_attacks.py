@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -93,6 +94,25 @@ def test_many_idle_connections_stop_nobody(repository: Path, environ: dict[str, 
         connected(hub, IDLE // 2, opened, b"POST /v1/call HTTP/1.1\r\nContent-Le")
         assert coord(repository, {**environ, "COORD_SESSION_ID": "ada"}, "lock", "a.py")["ok"]
         assert status_of(hub, "/healthz") == 200
+        assert hub.stop() == 0
+
+
+@pytest.mark.usefixtures("many_files")
+def test_clients_that_come_at_once_are_all_answered(repository: Path, environ: dict[str, str]) -> None:
+    """As many wait in line as the kernel allows, also while the hub does not get to run."""
+    most = int(Path("/proc/sys/net/core/somaxconn").read_text())
+    count = min(most - most // 8, 2 * IDLE - 500)
+    with serving(repository, environ) as hub, ExitStack() as opened:
+        hub.process.send_signal(signal.SIGSTOP)
+        clients = [opened.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(count)]
+        for client in clients:
+            client.setblocking(False)  # a full line would refuse it
+            client.connect(hub.socket)
+            client.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        hub.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            client.settimeout(PATIENCE_S)
+        assert {client.recv(12) for client in clients} == {b"HTTP/1.1 200"}
         assert hub.stop() == 0
 
 

@@ -17,7 +17,8 @@ from coord.sdk.remote.address import STATE, HubState
 PORT = 7420
 DEFAULT_LISTEN = f"127.0.0.1:{PORT}"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-BACKLOG = 2048
+BACKLOG = 65_535
+"""How many clients may wait to be accepted; the kernel takes at most its own limit, net.core.somaxconn."""
 SOCKET_PATH_BYTES_MAX = 100
 
 

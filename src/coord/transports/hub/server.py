@@ -19,7 +19,14 @@ from coord.host.processes import describe
 from coord.host.store_location import StoreLocation
 from coord.sdk.remote.address import HubState
 from coord.sdk.remote.wire import VERSION
-from coord.transports.hub.addresses import DEFAULT_LISTEN, HubFiles, Listen, bind_tcp, parse_listen
+from coord.transports.hub.addresses import (
+    BACKLOG,
+    DEFAULT_LISTEN,
+    HubFiles,
+    Listen,
+    bind_tcp,
+    parse_listen,
+)
 from coord.transports.hub.app import App
 from coord.transports.hub.followers.run import HubFollowers
 from coord.transports.hub.hub import Hub
@@ -213,6 +220,7 @@ def uvicorn_config(app: App) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=HubProtocol,
+        backlog=BACKLOG,
         ws=HubWebSocket,
         ws_max_size=MESSAGE_BYTES_MAX,
         ws_per_message_deflate=False,
