@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import httptools
@@ -28,13 +29,10 @@ from coord.transports.hub.tokens import KnownToken
 
 ROOT = "/bench"
 RAW = "raw"
-RAW_BODY_BYTES = 200
 
 
 class RawProtocol(asyncio.Protocol):
-    """Reads a request and writes an answer of the usual size: the limit of this machine and this language."""
-
-    answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % RAW_BODY_BYTES + b"x" * RAW_BODY_BYTES
+    """Reads a request and answers as many bytes as its query says: the limit of this machine and language."""
 
     def connection_made(self, transport):
         self.transport = transport
@@ -43,13 +41,21 @@ class RawProtocol(asyncio.Protocol):
     def data_received(self, data):
         self.parser.feed_data(data)
 
+    def on_url(self, url):
+        self.answer = raw_answer(int(url.partition(b"?")[2] or 0))
+
     def on_message_complete(self):
         self.transport.write(self.answer)
 
 
+@cache
+def raw_answer(size: int) -> bytes:
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size
+
+
 async def serve_raw(sockets, announce):
     loop = asyncio.get_running_loop()
-    servers = [await loop.create_server(RawProtocol, sock=each) for each in sockets]
+    servers = [await loop.create_server(RawProtocol, sock=each, backlog=BACKLOG) for each in sockets]
     announce("-")
     await asyncio.gather(*(server.serve_forever() for server in servers))
 

@@ -104,7 +104,7 @@ class EtcdPeer:
     def __init__(self, url: str, _repository: Path, _session: str) -> None:
         self._connection = HTTPConnection(url.removeprefix("http://"))
         self._key = ""
-        self._lease = self._grant()
+        self._lease = self.grant()
 
     def acquire(self) -> None:
         name = base64.b64encode(PATH.encode()).decode()
@@ -117,7 +117,8 @@ class EtcdPeer:
         self._ask("lease/revoke", ID=self._lease)
         self._connection.close()
 
-    def _grant(self) -> str:
+    def grant(self) -> str:
+        """Return the id of a new lease."""
         return str(self._ask("lease/grant", TTL=ETCD_TTL_S)["ID"])
 
     def _ask(self, what: str, **fields: object) -> dict[str, Any]:
@@ -132,7 +133,7 @@ class EtcdLeasePeer(EtcdPeer):
     """etcd's lock with a lease of its own each time, as a lock of coord has one."""
 
     def acquire(self) -> None:
-        self._lease = self._grant()
+        self._lease = self.grant()
         super().acquire()
 
     def release(self) -> None:

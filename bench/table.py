@@ -29,6 +29,9 @@ SHOWN_DETAIL = {
     "of_one": "of one",
     "from_call_ms": "from call ms",
     "command_ms": "command ms",
+    "direct_ms": "direct ms",
+    "wakeups_per_s": "wakeups/s",
+    "cpu_ms_per_min": "cpu ms/min",
     "python_ms": "python ms",
     "git_ms": "git ms",
 }
@@ -135,6 +138,6 @@ def calibration_lines(calibrations: list[Calibration]) -> str:
 LEGEND = """
 asked: the floor of the project, ✓ reached, ✗ missed, ~ the machine changed by more than 25 % meanwhile
 undisturbed: the share of all repetitions during which it did not; only these count, or all if there is none
-cpu µs/op: processor time of this process, all its threads (not of a server)
+cpu µs/op: processor time of this process, all its threads (not of a server); for a hub its own
 raw/s: the same commits into the same place with nothing of coord (bench/raw.py says precisely what)
 /Mturns, /sync: the rate per million turns of the calibration loop, and per fdatasync the disk could do"""

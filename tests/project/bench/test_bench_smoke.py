@@ -31,6 +31,8 @@ SOME_STORES_ONLY = {
     "commits": {"sqlite"},
     "merges": {"sqlite"},
     "effects": {"sqlite"},
+    "mcp": {"sqlite"},
+    "hub": {"memory", "sqlite", "postgres"},
     "wake": {"files", "sqlite"},
     "hand-off": {"files", "sqlite", "postgres", "redis", "nats"},
     "tenants": set(SHARED_STORES),
@@ -83,7 +85,7 @@ def test_every_section_gives_figures_in_the_table_and_in_json(
         if store in SOME_STORES_ONLY.get(section, STORES)
     }
     for figure in found["figures"]:
-        assert figure["value"] > 0 or figure["section"] == "wake"
+        assert figure["value"] > 0 or figure["section"] == "wake" or "idle" in figure["name"]
         assert figure["before"]["loop_turns_per_s"] > 0
         assert figure["after"]["syncs_per_s"] > 0
         assert figure["name"].strip() in shown.out
