@@ -8,10 +8,32 @@ WEBSOCKET = f"{TESTS}/streams/test_websocket.py"
 HTTP = f"{TESTS}/protocols/test_http.py"
 BROWSER = f"{TESTS}/browser/test_routes.py"
 APP = f"{TESTS}/test_app.py"
+CALLS = f"{TESTS}/test_calls.py"
 HUB = "coord.transports.hub"
 STREAMS = f"{HUB}.streams"
 
 _MUTANTS = [
+    Mutant(
+        "the log shows a token of a project the events of all",
+        f"{HUB}.calls:tail",
+        "token is not None and token.project",
+        "False",
+        (f"{CALLS}::test_a_token_of_a_project_reads_its_own_events_only",),
+    ),
+    Mutant(
+        "a viewer trims the log",
+        f"{HUB}.calls:trim",
+        "request.identity.require(Role.OPERATE)",
+        "request.identity.require(Role.VIEW)",
+        (f"{CALLS}::test_a_viewer_changes_nothing",),
+    ),
+    Mutant(
+        "a token names another tenant in the inner protocol",
+        f"{HUB}.calls:_store",
+        "identity.check_tenant(target.tenant)",
+        "target.tenant",
+        (f"{CALLS}::test_a_token_reaches_no_other_tenant",),
+    ),
     Mutant(
         "an event without a project is shown to a token of one",
         f"{STREAMS}.entries:Filter.admits",

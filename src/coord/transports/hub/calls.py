@@ -11,6 +11,7 @@ from coord.core.commands import Command, SessionCommand
 from coord.core.errors import CoordError, Invalid, Unavailable, Unreachable
 from coord.core.identity import Process
 from coord.core.ids import check_id
+from coord.core.tokens.schema import Role
 from coord.engine.pending import results_of
 from coord.host.processes import lineage, own_ancestors, this_machine
 from coord.sdk.remote import wire
@@ -19,6 +20,7 @@ from coord.transports.hub.hub import Hub
 from coord.transports.hub.identity import Identity, check_command
 from coord.transports.hub.request import MSGPACK, Request, Response
 from coord.transports.hub.stores import OpenStore
+from coord.transports.hub.streams.entries import Filter, visible_part
 
 Body = TypeVar("Body")
 WAIT_S_MAX = 60.0
@@ -145,15 +147,19 @@ async def wait(hub: Hub, request: Request) -> Response:
 
 
 async def tail(hub: Hub, request: Request) -> Response:
-    """Return entries of the log."""
+    """Return entries of the log; a token of one project sees of them what streams show it."""
     body = _body(request, wire.Tail)
     async with _store(hub, request, body.target) as (store, tenant):
         entries = await hub.stores.run(store.log(tenant).tail, body.after, min(body.limit, TAIL_MAX))
+        token = request.identity.token
+        if token is not None and token.project:
+            entries = [visible_part(entry, Filter(project=token.project)) for entry in entries]
         return _answer(wire.Entries(store.head(tenant), entries))
 
 
 async def trim(hub: Hub, request: Request) -> Response:
     """Trim a log as its settings say."""
+    request.identity.require(Role.OPERATE)
     body = _body(request, wire.Trim)
     async with _store(hub, request, body.target) as (store, tenant):
         engine = await hub.stores.engine(store, tenant)

@@ -93,6 +93,11 @@ def _read(raw: bytes) -> LogEvent:
     )
 
 
+def visible_part(entry: Entry, which: Filter) -> Entry:
+    """Return an entry with the events that a filter admits; without them it still shows its offset."""
+    return msgspec.structs.replace(entry, events=[each for each in entry.events if which.admits(_read(each))])
+
+
 TOKEN_ENDS = frozenset(("token.revoked", "token.rotated", "token.expired"))
 
 
