@@ -4,9 +4,13 @@ The process of the tests stands for the tool.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
 
 from coord.core.locks.commands import LockInfo
 from coord.host.processes import ancestors, describe
@@ -17,8 +21,12 @@ from coord.integrations.hooks.tools import claude
 from coord.sdk.client.client import Client, connect
 from coord.sdk.client.open import initialise
 from tests.support.git_folders import git, made_repository
+from tests.support.hub.hooks import HookHub
 
 Json = dict[str, Any]
+HOOK_WAYS = ("direct", pytest.param("hub", marks=pytest.mark.long))
+"""Who answers: the hook itself, or a hub. Each table of events runs both ways."""
+Harness = TypeVar("Harness", bound="HookHarness")
 
 
 class HookHarness:
@@ -26,6 +34,7 @@ class HookHarness:
 
     def __init__(self, folder: Path, url: str = "") -> None:
         """`url` names the store, if it is not to be in the repository."""
+        self.hub: HookHub | None = None
         self.root = folder / "repository"
         made_repository(self.root)
         self.environ = {"HOME": str(folder / "home"), "PATH": os.environ["PATH"], "USER": "somebody"}
@@ -40,7 +49,11 @@ class HookHarness:
     def answer(self, event: Event, payload: Json | None = None) -> Answer:
         """What the hook answers to an event of any tool."""
         shown: list[Answer] = []
-        HookHandler(event, payload or {}, self.environ, shown.append, runs=self._runs).handle()
+        new_handler = partial(HookHandler, event, payload or {}, runs=self._runs)
+        if self.hub is None:
+            new_handler(self.environ, shown.append).handle()
+        else:
+            self.hub.handle(new_handler, self.environ, shown.append)
         (answer,) = shown
         return answer
 
@@ -86,3 +99,13 @@ class HookHarness:
     def commit(self, *paths: str) -> None:
         git(self.root, "add", *paths)
         git(self.root, "commit", "-q", "-m", "more", "--", *paths)
+
+
+@contextmanager
+def answered_by(way: str, harness: Harness) -> Iterator[Harness]:
+    """Yield a harness whose hooks are answered in one of the ways."""
+    if way == "direct":
+        yield harness
+        return
+    with closing(HookHub(harness.environ)) as harness.hub:
+        yield harness

@@ -1,15 +1,28 @@
 """Hooks as an agent's tool runs them, answered by the hook itself or through a hub."""
 
+import asyncio
 import json
+import os
 import re
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from coord.host.runtime.environment import act_for
 from coord.integrations.hooks import main as hook_main
+from coord.integrations.hooks.events import Answer
+from coord.integrations.hooks.handler import HookHandler
+from coord.transports.hub.hooks.answers import HookAnswers, HookRun
+from coord.transports.hub.hooks.exchange import HookCall, NotHere
+from coord.transports.hub.stores import HubStores
+from tests.support.hub.in_process import NOWHERE
+
+Value = TypeVar("Value")
 
 PROGRAM = [sys.executable, "-I", "-S", hook_main.__file__]
 ONLY_THROUGH_HUB = [
@@ -98,3 +111,44 @@ def masked(printed: Printed, repository: Path) -> Printed:
         return re.sub(r"\b\d{13}-\d+\b", "MESSAGE", text)
 
     return Printed(printed.code, plain(printed.out), plain(printed.said))
+
+
+class HookHub:
+    """The part of a hub that answers hooks: it has the stores open, and the handler uses them."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="hook-hub", daemon=True)
+        self._thread.start()
+        self._stores, self._answers = self._in_loop(self._open(environ))
+
+    async def _open(self, environ: Mapping[str, str]) -> tuple[HubStores, HookAnswers]:
+        stores = HubStores(environ, NOWHERE)
+        return stores, HookAnswers(stores)
+
+    def handle(
+        self, new_handler: Callable[..., HookHandler], environ: dict[str, str], show: Callable[[Answer], None]
+    ) -> None:
+        """Let a handler answer with the stores of the hub; it leaves the store of the user to the hook."""
+        by = time.monotonic() + PATIENCE_S
+        call = HookCall("", "claude", "", os.getppid(), frozenset(), by, environ, b"{}")
+        run = HookRun(self._answers, call, os.getpid(), self.loop.create_future())
+        given = {**environ, "COORD_HUB": "off"}
+        try:
+            with run._open:
+                act_for(environ, new_handler(given, show, open_by=by, opener=run._opened).handle)
+        except NotHere as error:
+            if "its store is not open" not in error.message:
+                raise
+            new_handler(environ, show).handle()
+
+    def close(self) -> None:
+        """Close the stores, and end the thread."""
+        self._in_loop(self._stores.close())
+        self._answers._threads.shutdown()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(PATIENCE_S)
+        self.loop.close()
+
+    def _in_loop(self, work: Coroutine[Any, Any, Value]) -> Value:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE_S)

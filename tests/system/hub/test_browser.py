@@ -108,7 +108,7 @@ def asked(page: Page, path: str, **options: Any) -> Any:
 def test_a_link_logs_a_browser_in_once(
     context: BrowserContext, served: tuple[RunningHub, Path, dict[str, str]]
 ) -> None:
-    """Issue 16, part 5: no script sees the cookie, the address keeps no secret, and the second use says why."""
+    """Issue 16: no script sees the cookie, the address keeps no secret, and a second use says why."""
     hub, link = served[0], new_link(served)
     context.clear_cookies()
     with opened(context, link) as (page, complaints):
@@ -149,7 +149,7 @@ def test_the_policy_holds_in_a_browser(
 def test_a_foreign_page_cannot_use_the_cookie(
     context: BrowserContext, served: tuple[RunningHub, Path, dict[str, str]]
 ) -> None:
-    """Another port of this machine is the same site: SameSite does not help, and the hub refuses by itself."""
+    """Another port of this machine is the same site for SameSite, so the hub itself refuses."""
     hub = served[0]
     with opened(context, new_link(served)) as (page, _):
         page.wait_for_url(f"{hub.url}/")

@@ -25,7 +25,7 @@ from tests.system.processes.test_drain import check_log, plan
 from tests.system.processes.test_exclusion import check_fences_rise
 
 TASKS = 4_000 if SOAK else 120
-GRANTS = 4_000 if SOAK else 60
+GRANTS = 1_000 if SOAK else 60
 WORKERS = 50 if SOAK else 3
 """Workers for each hub and transport: with two hubs and two transports, 200."""
 KILLS = 12 if SOAK else 2

@@ -11,7 +11,7 @@ from tests.support.hub.process import PATIENCE_S, private_home, serving
 
 ROOT = Path(__file__).parents[3]
 SOAK = "COORD_SOAK" in os.environ
-PHASES, EXAMPLES = ("coverage,fuzzing", "100") if SOAK else ("fuzzing", "4")
+PHASES, EXAMPLES = ("examples,coverage,fuzzing,stateful", "400") if SOAK else ("fuzzing", "4")
 HOOKS = "tests.support.hub.schemathesis_hooks"
 CHECKS = (
     "not_a_server_error",

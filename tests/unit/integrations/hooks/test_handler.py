@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,12 +14,13 @@ from coord.integrations.hooks.events import ALLOW
 from coord.integrations.hooks.handler import HookHandler
 from coord.integrations.hooks.tools import claude, codex
 from tests.support.git_folders import added_worktree, git, made_repository
-from tests.support.hook_harness import HookHarness
+from tests.support.hook_harness import HOOK_WAYS, HookHarness, answered_by
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> HookHarness:
-    return HookHarness(tmp_path)
+@pytest.fixture(params=HOOK_WAYS)
+def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[HookHarness]:
+    with answered_by(request.param, HookHarness(tmp_path)) as found:
+        yield found
 
 
 def test_a_session_hears_of_its_peers(scene: HookHarness) -> None:

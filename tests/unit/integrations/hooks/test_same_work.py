@@ -1,12 +1,13 @@
 """After a failed command of git, gh or cargo, the hook names the peers that run the same program (SES-23)."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coord.integrations.hooks.tools import claude, codex, gemini
-from tests.support.hook_harness import HookHarness
+from tests.support.hook_harness import HOOK_WAYS, HookHarness, answered_by
 
 SHELLS = {"claude": "Bash", "codex": "Bash", "gemini": "run_shell_command"}
 FORMS = {"claude": claude, "codex": codex, "gemini": gemini}
@@ -23,11 +24,11 @@ class Agents(HookHarness):
         return self.answer(FORMS[tool].parse(payload), payload).note
 
 
-@pytest.fixture
-def agents(tmp_path: Path) -> Agents:
-    made = Agents(tmp_path)
-    made.run("bob", "cd src && git fetch origin", "before")
-    return made
+@pytest.fixture(params=HOOK_WAYS)
+def agents(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Agents]:
+    with answered_by(request.param, Agents(tmp_path)) as made:
+        made.run("bob", "cd src && git fetch origin", "before")
+        yield made
 
 
 FAILED: dict[str, tuple[str, dict[str, Any]]] = {

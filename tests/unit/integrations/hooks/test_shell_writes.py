@@ -1,12 +1,13 @@
 """Before a shell command: what its text shows it will write is refused or locked as an edit is."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from coord.sdk.client.open import initialise
 from tests.support.git_folders import git, made_repository
-from tests.support.hook_harness import HookHarness
+from tests.support.hook_harness import HOOK_WAYS, HookHarness, answered_by
 
 FORMS = [
     "echo x > held.py",
@@ -88,15 +89,16 @@ READS = [
 ]
 
 
-@pytest.fixture
-def harness(tmp_path: Path) -> HookHarness:
+@pytest.fixture(params=HOOK_WAYS)
+def harness(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[HookHarness]:
     made = HookHarness(tmp_path)
     for name in ("held.py", "other.py", "src/app.py"):
         (made.root / name).parent.mkdir(exist_ok=True)
         (made.root / name).write_text("old\n")
     (made.root / ".gitignore").write_text("build/\n*.log\n.env\n")
     made.commit("held.py", "other.py", "src/app.py", ".gitignore")
-    return made
+    with answered_by(request.param, made):
+        yield made
 
 
 def test_a_held_file_is_refused_however_the_shell_writes_it(harness: HookHarness) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 from types import ModuleType
@@ -16,7 +17,7 @@ from coord.integrations.hooks.tools import claude, codex, gemini
 from coord.integrations.shell_effects.restore import restore_content
 from tests.support.consent import write_configuration
 from tests.support.git_folders import PLAIN, added_worktree, git, made_repository
-from tests.support.hook_harness import HookHarness, Json
+from tests.support.hook_harness import HOOK_WAYS, HookHarness, Json, answered_by
 
 APP = "src/app.py"
 
@@ -53,9 +54,10 @@ class EffectsHarness(HookHarness):
         return self
 
 
-@pytest.fixture
-def harness(tmp_path: Path) -> EffectsHarness:
-    return EffectsHarness(tmp_path)
+@pytest.fixture(params=HOOK_WAYS)
+def harness(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[EffectsHarness]:
+    with answered_by(request.param, EffectsHarness(tmp_path)) as made:
+        yield made
 
 
 LINES = (
