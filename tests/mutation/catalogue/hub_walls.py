@@ -14,6 +14,27 @@ STREAMS = f"{HUB}.streams"
 
 _MUTANTS = [
     Mutant(
+        "a body without a type has any number of values",
+        f"{HUB}.protocols.plain_json:check_values",
+        "sum(map(body.count, BEFORE_VALUES)) > VALUES_MAX",
+        "body.count(b'[') > 100 * VALUES_MAX",
+        (f"{TESTS}/protocols/test_plain_json.py::test_too_many_values_are_not_decoded",),
+    ),
+    Mutant(
+        "a typed route decodes a body of any number of values",
+        f"{HUB}.api.endpoint:decode",
+        "check_values(request.body)",
+        "pass",
+        (f"{TESTS}/protocols/test_plain_json.py::test_no_route_decodes_too_many_values",),
+    ),
+    Mutant(
+        "JSON-RPC decodes a body of any number of values",
+        f"{HUB}.api.endpoints.rpc:answer_rpc",
+        "decode_plain(asking.request.body)",
+        "msgspec.json.decode(asking.request.body)",
+        (f"{TESTS}/protocols/test_plain_json.py::test_no_route_decodes_too_many_values",),
+    ),
+    Mutant(
         "the log shows a token of a project the events of all",
         f"{HUB}.calls:tail",
         "token is not None and token.project",

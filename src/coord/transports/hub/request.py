@@ -10,7 +10,6 @@ from coord.core.errors import Invalid
 
 JSON = "application/json"
 MSGPACK = "application/msgpack"
-NESTING_MAX = 64
 
 
 class Peer(NamedTuple):

@@ -27,6 +27,7 @@ from coord.engine.pending import results_of
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.identity import Identity, check_command, role_for
 from coord.transports.hub.problems import HttpError, problem
+from coord.transports.hub.protocols.plain_json import check_values
 from coord.transports.hub.request import Request, Response, encode_json
 from coord.transports.hub.stores import OpenStore
 from coord.transports.hub.tokens import KNOWN_MAX, REUSED_S
@@ -252,6 +253,7 @@ def check_is_json(request: Request) -> None:
 def decode(request: Request, decoder: msgspec.json.Decoder[Any], kind: Any) -> Any:
     """Return a body in JSON as its type; 1.0 counts as the integer 1, as in JSON Schema."""
     check_is_json(request)
+    check_values(request.body)  # a type may have a field for any JSON
     try:
         return decoder.decode(request.body)
     except msgspec.ValidationError as error:

@@ -18,6 +18,7 @@ from coord.core.errors import CoordError, NotFound
 from coord.core.messages.quoting import visible
 from coord.sdk.remote.wire import VERSION
 from coord.transports.hub.mcp.definitions import INSTRUCTIONS, RESOURCES, TEMPLATES, TOOLS
+from coord.transports.hub.protocols.plain_json import decode_plain
 
 logger = logging.getLogger("coord.hub")
 MODERN = "2026-07-28"
@@ -82,7 +83,7 @@ def parse(body: bytes, headers: Mapping[str, str] | None = None) -> Message | No
     `headers` are those of HTTP, in lower case; None over standard input. Raises RpcError.
     """
     try:
-        data = msgspec.json.decode(body)
+        data = decode_plain(body)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise RpcError(PARSE_ERROR, f"the body is not JSON: {error}") from error
     if isinstance(data, list):

@@ -1,7 +1,6 @@
 """Submit and read results of any size over HTTP: large ones are stored in chunks, as by every client."""
 
 import os
-from typing import Any
 
 import msgspec
 
@@ -47,5 +46,4 @@ async def read_result(asking: Asking, command: GetResult) -> TaskResult:
     found: TaskResult = result
     if data is None:
         return found
-    decoded: Any = msgspec.json.decode(data)
-    return msgspec.structs.replace(found, result_data=decoded)
+    return msgspec.structs.replace(found, result_data=msgspec.Raw(data))

@@ -30,6 +30,7 @@ from coord.transports.hub.api.fields import Id, Limit, Line, Milliseconds, Optio
 from coord.transports.hub.api.resources import both_readings
 from coord.transports.hub.identity import forbidden
 from coord.transports.hub.problems import problem_details
+from coord.transports.hub.protocols.plain_json import decode_plain
 from coord.transports.hub.request import Response
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, SERVER_ERROR = (
@@ -188,7 +189,9 @@ async def _metrics(asking: Asking) -> Any:
 async def answer_rpc(asking: Asking) -> Any:
     """Answer a request of JSON-RPC 2.0, or a batch of them."""
     try:
-        message = msgspec.json.decode(asking.request.body)
+        message = decode_plain(asking.request.body)
+    except Invalid as error:
+        return _error(None, RpcError(INVALID_REQUEST, error.message))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return _error(None, RpcError(PARSE_ERROR, "the request is not JSON"))
     if not isinstance(message, list):
