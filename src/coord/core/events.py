@@ -54,6 +54,7 @@ MODULES = (
     "coord.core.sessions.schema",
     "coord.core.tokens.schema",
     "coord.core.messages.schema",
+    "coord.core.questions.schema",
     "coord.core.locks.schema",
     "coord.core.tasks.schema",
     "coord.core.git_log",

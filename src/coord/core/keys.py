@@ -159,6 +159,9 @@ def agent(project: str, name: str) -> str:
     return f"agent/{project}/{name}"
 
 
+AGENT_PREFIX = "agent/"
+
+
 def agent_prefix(project: str) -> str:
     return f"agent/{project}/"
 
@@ -366,6 +369,29 @@ def token(token_id: str) -> str:
 
 
 TOKEN_PREFIX = "token/"  # noqa: S105 - the beginning of a key
+
+
+QUESTIONS = "questions"
+
+
+def question(number: int) -> str:
+    """A question to a person, open or closed."""
+    return f"question/{number:08d}"
+
+
+QUESTION_PREFIX = "question/"
+
+
+def asking(session_id: str, number: int) -> str:
+    """Index: the questions of a session that are not closed."""
+    return f"asking/{session_id}/{number:08d}"
+
+
+ASKING_PREFIX = "asking/"
+
+
+def asking_prefix(session_id: str) -> str:
+    return f"asking/{session_id}/"
 
 
 def digest(text: str) -> str:

@@ -40,6 +40,7 @@ DEADLINES = {
     "inbox": "coord.core.messages.undelivered:message_deadline",
     "broadcast": "coord.core.messages.undelivered:broadcast_deadline",
     "token": "coord.core.tokens.tokens:token_deadline",
+    "question": "coord.core.questions.questions:question_deadline",
 }
 """The rule for the deadline of each kind of record, imported on first use."""
 DELETED_WHEN_DUE = (

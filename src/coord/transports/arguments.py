@@ -36,6 +36,11 @@ def duration(text: str, *, zero: bool = False) -> float:
     return seconds
 
 
+def is_duration(text: str) -> bool:
+    """Return whether a word has the form of a duration."""
+    return bool(text) and re.fullmatch(rf"{_NUMBER}|{_DURATION}", text) is not None
+
+
 def span(seconds: float) -> str:
     """Return a duration as people write it, in whole seconds, so that `duration` reads it.
 

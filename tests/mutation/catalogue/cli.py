@@ -185,7 +185,7 @@ MUTANTS = [
     ),
     Mutant(
         "coord top draws into a pipe",
-        "coord.transports.cli.handlers.top:_check_terminal",
+        "coord.transports.cli.top.command:_check_terminal",
         "not is_terminal(sys.stdout) or not is_terminal(sys.stdin)",
         "False",
         ("tests/unit/transports/cli/top/test_screen.py::test_without_a_terminal_it_names_the_dashboard",),

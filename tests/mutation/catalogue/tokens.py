@@ -260,7 +260,7 @@ MUTANTS = [
     Mutant(
         "a rotated token loses its sessions",
         "coord.core.tokens.permission:check_may_act",
-        "if command.token in _successors(tx, command.before):",
+        "if command.token in successors(tx, command.before):",
         "if False:",
         ("tests/unit/core/tokens/test_may_act.py",),
     ),

@@ -17,7 +17,7 @@ MESSAGES_PAGE = "docs/reference/cli-messages.md"
 OF_TASKS = ("tasks", "plans", "agents")
 OF_MAINTENANCE = ("records", "maintenance", "tokens", "setup")
 OF_GIT = ("git",)
-OF_MESSAGES = ("messages",)
+OF_MESSAGES = ("messages", "questions")
 """The groups that are not on the first page."""
 
 INTRODUCTION = """\
@@ -64,7 +64,8 @@ what they lead to in the repository, and the reply names it. The reply also says
 links to the outside, more than 32 targets, and whatever lies behind the first 20,000 files.
 
 More pages: [tasks, plans and agents](cli-tasks.md), [records, maintenance, tokens
-and setup](cli-maintenance.md), [git](cli-git.md), [messages](cli-messages.md).
+and setup](cli-maintenance.md), [git](cli-git.md), [messages and
+questions](cli-messages.md).
 """
 TASKS_INTRODUCTION = """\
 # The `coord` command: tasks, plans and agents
@@ -93,7 +94,7 @@ destroy work: before coord removes anything from a worktree, it saves it in a co
 `refs/coord/salvage/`. You get it back with `coord salvage restore` or with git itself.
 """
 MESSAGES_INTRODUCTION = """\
-# The `coord` command: messages
+# The `coord` command: messages and questions
 
 <!-- made by: python -m tests.support.docs.cli_reference -->
 

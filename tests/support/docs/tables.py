@@ -16,6 +16,7 @@ from coord.sdk.client.agents import AgentCalls
 from coord.sdk.client.client import Client
 from coord.sdk.client.locks import LockCalls
 from coord.sdk.client.messages import MessageCalls
+from coord.sdk.client.questions import QuestionCalls
 from coord.sdk.client.sessions import SessionCalls
 from coord.sdk.client.tasks import TaskCalls
 from coord.sdk.client.tokens import TokenCalls
@@ -77,7 +78,9 @@ def repository_table() -> Iterator[str]:
 
 
 def client_table() -> Iterator[str]:
-    yield from _methods(Client, SessionCalls, LockCalls, MessageCalls, TaskCalls, AgentCalls, TokenCalls)
+    yield from _methods(
+        *(Client, SessionCalls, LockCalls, MessageCalls, QuestionCalls, TaskCalls, AgentCalls, TokenCalls)
+    )
 
 
 def keyspace_table() -> Iterator[str]:

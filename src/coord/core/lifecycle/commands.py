@@ -198,3 +198,44 @@ class GetOverview(Command, frozen=True, kw_only=True):
     reads_only = True
     project: str
     stubs: bool = False
+
+
+class Need(Reply, frozen=True, kw_only=True):
+    """Something that needs a person: `kind` is question, session, task or agent, and `id` names it.
+
+    `text` is its content; `urgency` 0 is the most urgent. `since_ms` is 0 if nobody knows.
+    """
+
+    kind: str
+    id: str
+    what: str
+    text: str
+    urgency: int
+    since_ms: int
+    next: str
+    session_id: str = ""
+    agent: str = ""
+    project: str = ""
+    options: list[str] = []
+
+
+class NeedsReply(Reply, frozen=True):
+    """What needs a person, the most urgent first, all of it counted by kind.
+
+    `oldest_question_ms` is when the oldest open question was asked; 0 without one.
+    """
+
+    now_ms: int
+    needs: list[Need]
+    counts: dict[str, int] = {}
+    oldest_question_ms: int = 0
+
+
+class NeedsYou(Command, frozen=True, kw_only=True):
+    """List what needs a person in a project, or in all: questions, silent sessions, tasks, agents."""
+
+    rule = "coord.core.lifecycle.needs:needs_you"
+    reply = NeedsReply
+    reads_only = True
+    project: str = ""
+    limit: int = 100

@@ -82,6 +82,7 @@ def end_session(
         terminated_by=by,
         end_note=evidence,
         emergencies=session.emergencies if end_reason == "dead" else 0,  # the dead may come back
+        questions=0,
     )
     tx.put(keys.session(name), ended, keys.due(now + ENDED_KEPT_MS))
     tx.emit(SessionEnded(name, session.agent, end_reason, evidence, successor, by))
@@ -89,6 +90,10 @@ def end_session(
     tx.prefetch(prefixes=(keys.delegation_prefix(name), keys.GROUP_PREFIX))
     end_delegations_to(tx, name, successor, now)
     leave_groups(tx, name)
+    if session.questions:
+        from coord.core.questions.questions import end_questions  # noqa: PLC0415 - few sessions have any
+
+        end_questions(tx, session, successor, now)
     freed: list[Resource] = []
     waits = tx.get(keys.waits(name), SessionWaits)
     for key in waits.keys if waits is not None else ():

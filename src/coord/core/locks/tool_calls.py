@@ -83,6 +83,10 @@ def begin_tool_call(tx: Transaction, command: BeginToolCall, now: int) -> LockRe
         reply = _lock(tx, command, session, now)
         if not reply.ok:
             return reply
+    if session.questions:
+        from coord.core.questions.questions import tool_goes_on  # noqa: PLC0415 - few sessions have any
+
+        tool_goes_on(tx, session, now)
     session = tx.get(keys.session(session.session_id), Session) or session
     calls = _under_way(session, now) | {command.call: now + command.lease_ms}
     latest = dict(sorted(calls.items(), key=lambda call: call[1])[-CALLS_MAX:])
@@ -168,6 +172,11 @@ def _taken_since(tx: Transaction, resource: Resource, session: Session) -> Lock 
 def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCallReply:
     """Record the end of a call, and extend the locks of its session."""
     session = ensure_session(tx, command.caller, now)
+    if session.questions:
+        from coord.core.questions.questions import tool_goes_on  # noqa: PLC0415 - few sessions have any
+
+        tool_goes_on(tx, session, now, command.call, all_calls=not command.call)
+        session = tx.get(keys.session(session.session_id), Session) or session
     left = _under_way(session, now) if command.call else {}
     left.pop(command.call, None)
     if left != session.calls:

@@ -290,6 +290,13 @@ def count_emergencies(tx: Transaction, name: str, by: int) -> None:
         _rewrite(tx, msgspec.structs.replace(session, emergencies=max(0, session.emergencies + by)))
 
 
+def count_questions(tx: Transaction, name: str, by: int) -> None:
+    """Count a question that a session asked, or one that was closed."""
+    session = tx.get(keys.session(name), Session)
+    if session is not None:
+        _rewrite(tx, msgspec.structs.replace(session, questions=max(0, session.questions + by)))
+
+
 def _rewrite(tx: Transaction, session: Session) -> None:
     """Write a session that may have ended, without a heartbeat."""
     tx.put(keys.session(session.session_id), session, _deadline_key(session))

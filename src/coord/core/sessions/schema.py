@@ -110,6 +110,8 @@ class Session(Stored, frozen=True, tag=1):
     current_command: str = ""
     token: str = ""
     """The token with which it came over the network; empty if it came from the machine of the store."""
+    questions: int = 0
+    """How many of its questions are not closed: without any, no rule looks for them."""
 
 
 class ProcessSessions(Stored, frozen=True, tag=1):

@@ -93,7 +93,7 @@ def check_may_act(tx: Transaction, command: TokenMayAct, now: int) -> bool:
     if token is not None and not is_expired(token, now):
         if token.session and command.session.partition("~")[0] == token.session.partition("~")[0]:
             return True
-        if command.token in _successors(tx, command.before):
+        if command.token in successors(tx, command.before):
             return True
         if token.role.allows(Role.ADMIN) and not token.session:
             return False
@@ -103,7 +103,7 @@ def check_may_act(tx: Transaction, command: TokenMayAct, now: int) -> bool:
     )
 
 
-def _successors(tx: Transaction, token_id: str) -> list[str]:
+def successors(tx: Transaction, token_id: str) -> list[str]:
     """Return the tokens that rotations put in the place of a token."""
     found: list[str] = []
     while token_id and len(found) < ROTATIONS_MAX:

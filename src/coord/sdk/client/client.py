@@ -1,7 +1,7 @@
 """`coord.connect` and `Client`: a session's access to a store, for programs and the `coord` command.
 
 Every method builds one command from its arguments and returns the reply. The methods are in `sessions.py`,
-`locks.py`, `messages.py`, `tasks.py`, `agents.py`, `tokens.py` and `maintenance.py`.
+`locks.py`, `messages.py`, `questions.py`, `tasks.py`, `agents.py`, `tokens.py` and `maintenance.py`.
 """
 
 import os
@@ -24,6 +24,7 @@ from coord.sdk.client.open import (
     open_url,
     repository_of_hub,
 )
+from coord.sdk.client.questions import QuestionCalls
 from coord.sdk.client.sessions import SessionCalls
 from coord.sdk.client.tokens import TokenCalls
 
@@ -87,7 +88,16 @@ def _unpinned_id(repository: Repository | None) -> str:
     return "" if repository is None else digest(repository.commondir)
 
 
-class Client(SessionCalls, LockCalls, MessageCalls, AgentCalls, LimitCalls, TokenCalls, MaintenanceCalls):
+class Client(
+    SessionCalls,
+    LockCalls,
+    MessageCalls,
+    QuestionCalls,
+    AgentCalls,
+    LimitCalls,
+    TokenCalls,
+    MaintenanceCalls,
+):
     """A session's access to an open store; use it in a `with` block.
 
     >>> with connect("memory:", session="s1", project="shop") as client:

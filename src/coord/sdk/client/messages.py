@@ -100,7 +100,7 @@ class MessageCalls(Connection):
 
     def _send_elsewhere(self, command: SendMessage) -> SendReply | None:
         """Send a message to sessions of other repositories; None if nobody there has the address."""
-        from coord.sdk.client.elsewhere import find_elsewhere, send_elsewhere  # most recipients work here
+        from coord.sdk.elsewhere import find_elsewhere, send_elsewhere  # most recipients work here
 
         destinations = find_elsewhere(self, command.to)
         return send_elsewhere(self, command, destinations) if destinations else None

@@ -9,7 +9,7 @@ from coord.core.ids import short_repr
 from coord.transports import arguments
 from coord.transports.cli.commands.flags import GLOBAL_FLAGS
 from coord.transports.cli.commands.registry import all_commands, find, first_words, is_noun, verbs
-from coord.transports.cli.spec import Argument, CommandSpec, Flag
+from coord.transports.cli.spec import IN_SECONDS, Argument, CommandSpec, Flag
 
 HELP = ("-h", "--help")
 VERSION = ("-V", "--version")
@@ -98,7 +98,7 @@ class _Reading:
         if not flag.value and equals:
             raise Invalid(f"{name} takes no value", hint="omit the value")
         if flag.implied and not equals:
-            value = flag.implied
+            value = self._left.pop() if flag.kind in IN_SECONDS and self._next_is_duration() else flag.implied
         elif flag.value and not equals:
             if not self._left or self._left[-1].startswith("--"):
                 raise Invalid(f"{name} needs a value", hint=f"{name} {flag.value}, or {name}={flag.value}")
@@ -108,6 +108,9 @@ class _Reading:
         if flag.name in found:
             raise Invalid(f"{name} is given twice", hint="pass it once")
         found[flag.name] = value
+
+    def _next_is_duration(self) -> bool:
+        return bool(self._left) and arguments.is_duration(self._left[-1])
 
     def _flag(self, name: str) -> Flag:
         own = self.command.flags if self.command else ()

@@ -43,6 +43,8 @@ NOT_OF_A_PROJECT = {
     *("FindSession", "GetSession", "GetSessionMemory", "GetStatus", "Heartbeat", "IsWaiting", "JoinGroup"),
     *("LeaveGroup", "ListDelegations", "ListGroups", "ListHung", "ListSessions", "PeekMessages"),
     *("ReceiveMessages", "Register", "SendMessage", "ShowGroup", "TokenMayAct", "UpdateSession"),
+    # a question belongs to the project of its session, which its rule compares with the token
+    *("AnswerQuestion", "AskQuestion", "GetQuestion", "WithdrawQuestion"),
     # locks belong to a repository
     *("AcquireLocks", "BeginToolCall", "CheckFences", "CheckLocks", "ConfirmWait", "EndTaskWait"),
     *("EndToolCall", "GetLocks", "ListLockPeriods", "ListLockRequests", "ListLocks", "ListWaits"),

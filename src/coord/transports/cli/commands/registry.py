@@ -14,6 +14,7 @@ GROUPS = {
     "agents": "Agents: who does what",
     "git": "Git: commits, worktrees, salvaged work",
     "messages": "Messages",
+    "questions": "Questions: what needs a person",
     "records": "Records: the log and the store",
     "maintenance": "Maintenance: limits and expired records",
     "tokens": "Tokens: what may come over the network",

@@ -112,7 +112,7 @@ COMMANDS = (
     CommandSpec(
         "top",
         "watch agents, locks and tasks live, and act on them",
-        handler="coord.transports.cli.handlers.top:top",
+        handler="coord.transports.cli.top.command:top",
         connects=False,
         reads=True,
         examples=("coord top --once", "coord top --once --sort state"),

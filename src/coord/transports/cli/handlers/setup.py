@@ -299,6 +299,7 @@ _COMPLETIONS: "dict[str, Callable[[Client], Iterable[str]]]" = {
     "delegations": lambda client: [each.id for each in client.delegations()],
     "tokens": lambda client: [token.id for token in client.tokens()],
     "unread": lambda client: [message.id for message in client.recv(peek=True).messages],
+    "questions": lambda client: [question.id for question in client.questions().questions],
 }
 
 

@@ -11,6 +11,9 @@ from msgspec import Meta
 
 from coord.core.limits import LEASE_MS_MAX
 from coord.core.locks.resources import NAMED_RESOURCES_MAX
+from coord.core.questions.answer import ANSWER_CHARS_MAX
+from coord.core.questions.questions import OPTION_CHARS_MAX, OPTIONS_MAX
+from coord.core.questions.questions import TEXT_CHARS_MAX as QUESTION_CHARS_MAX
 from coord.sdk.validation import arguments
 from coord.sdk.validation.arguments import DURATION_S_MAX, HOPS_MAX, LINE_CHARS_MAX, PRIORITY_MAX
 
@@ -19,7 +22,7 @@ PAGE_MAX = 1000
 LISTED_MAX = 1000
 DURATION_MS_MAX = round(DURATION_S_MAX * 1000)
 TEXT_CHARS_MAX = 4096
-MANY_LINES = frozenset(("body",))
+MANY_LINES = frozenset(("body", "text"))
 """The texts that may have several lines."""
 
 _ID = "[A-Za-z0-9_][A-Za-z0-9_.:@+=,~#-]*"
@@ -47,6 +50,9 @@ Time = Annotated[int, Meta(ge=0, le=10**13 - 1)]
 Capabilities = Annotated[dict[str, float], Meta(max_length=arguments.CAPABILITIES_MAX)]
 Seconds = Annotated[float, Meta(gt=0, le=LEASE_MS_MAX / 1000)]
 
+Question = Annotated[str, Meta(min_length=1, max_length=QUESTION_CHARS_MAX)]
+Option = Annotated[str, Meta(min_length=1, max_length=OPTION_CHARS_MAX)]
+
 BY_NAME: dict[str, Any] = {
     **dict.fromkeys(("session", "agent", "replaces"), OptionalId),
     **dict.fromkeys(("to", "name", "project", "task", "track", "id"), Id),
@@ -60,6 +66,7 @@ BY_NAME: dict[str, Any] = {
     **dict.fromkeys(("subject", "what", "label"), Subject),
     **dict.fromkeys(("mode", "profile"), Word),
     "after": Page,
+    "answer": Annotated[str, Meta(min_length=1, max_length=ANSWER_CHARS_MAX)],
     "agents_max": Count,
     "before_ms": Time | None,
     "body": Text,
@@ -68,9 +75,11 @@ BY_NAME: dict[str, Any] = {
     "kind": Kind,
     "lease_ms": Lease,
     "limit": Limit,
+    "options": Annotated[tuple[Option, ...], Meta(max_length=OPTIONS_MAX)],
     "parts": Parts,
     "priority": Priority,
     "resources": Resources,
+    "text": Question,
 }
 """The type of a field by its name; a name has the same limits in every command."""
 

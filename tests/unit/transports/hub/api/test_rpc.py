@@ -45,8 +45,14 @@ def test_every_operation_of_the_document_works(hub: HubHarness) -> None:
     assert call(hub, "log", what="locks")[0]["owner"] == "s1"
     assert {event["event"] for event in call(hub, "log", what="session", session="s2")["events"]}
     assert "coord_sessions_live 2" in call(hub, "metrics")["text"]
+    question = call(hub, "ask", session="s1", text="which?", options=["a", "b"], kind="decision")
+    assert (question["id"], question["kind"]) == ("q1", "decision")
+    assert call(hub, "decide", id="q1", answer="A")["question"]["answer"] == "a"
+    assert call(hub, "decide", id="q1", answer="b")["code"] == -32001
+    assert call(hub, "decisions")["questions"] == []
+    assert call(hub, "needs")["needs"] == []
     assert call(hub, "dereg", session="s1")["session_id"] == "s1"
-    assert len(operations().keys() - {"deregister"}) == 16
+    assert len(operations().keys() - {"deregister"}) == 20
 
 
 @pytest.mark.parametrize(
@@ -125,12 +131,13 @@ def test_a_viewer_changes_nothing(hub: HubHarness, method: str) -> None:
     hub.ask("GET", "/v1/locks", token=token)
     before = hub.database.log("local").seen.offset
     params = {"session": "s1", "resource": "a", "project": "p", "to": "s2", "kind": "warn", "subject": "x"}
+    params |= {"text": "x?", "id": "q1", "answer": "a"} | ({"kind": "ask"} if method == "ask" else {})
     fields = operations()[method].params.__struct_fields__
     given: dict[str, Any] = {name: value for name, value in params.items() if name in fields}
     if "resources" in fields:
         given["resources"] = ["a"]
     error = call(hub, method, token, **given)
-    if method not in ("peers", "status", "log", "metrics"):
+    if method not in ("peers", "status", "log", "metrics", "decisions", "needs"):
         assert error["data"]["code"] == "forbidden", error
     assert hub.database.log("local").seen.offset == before
 

@@ -13,6 +13,7 @@ import msgspec
 from coord.core.commands import Command, SessionCommand
 from coord.core.errors import Invalid
 from coord.core.identity import Caller
+from coord.core.questions.schema import QuestionKind
 from coord.core.tasks.commands import ReleaseClaim
 from coord.core.tasks.types import ReleaseReason
 from coord.sdk.remote.wire import command_types
@@ -41,6 +42,8 @@ HIDDEN = frozenset(
 )
 """Fields that no request has: they state who asks, or what a process saw beside the files."""
 RELEASE_REASON = Literal["VOLUNTARY", "ERROR", "PREEMPTED"]
+QUESTION_KIND = Literal["ask", "decision"]
+"""The kinds of question that anybody may ask; hooks ask the others."""
 TASK = "/v1/projects/{project}/tasks/{task}"
 SESSION = "/v1/sessions/{session}"
 PUBLIC = (
@@ -77,6 +80,12 @@ PUBLIC = (
     Public("ListDelegations", "GET", "/v1/delegations"),
     Public("AddDelegation", "POST", "/v1/delegations", types={"task": Line}),
     Public("EndDelegation", "POST", "/v1/delegations/{id}/end"),
+    Public("ListQuestions", "GET", "/v1/questions"),
+    Public("AskQuestion", "POST", "/v1/questions", ("wait_ms", "call"), types={"kind": QUESTION_KIND}),
+    Public("GetQuestion", "GET", "/v1/questions/{id}"),
+    Public("AnswerQuestion", "POST", "/v1/questions/{id}/answer"),
+    Public("WithdrawQuestion", "POST", "/v1/questions/{id}/withdraw"),
+    Public("NeedsYou", "GET", "/v1/needs", types={"project": OptionalId}),
     Public("GetTasks", "GET", "/v1/projects/{project}/tasks"),
     Public("FindSimilarTasks", "GET", "/v1/projects/{project}/similar"),
     Public("GetQueue", "GET", "/v1/projects/{project}/queue"),
@@ -258,6 +267,8 @@ def build_from(kind: type[Command], asking: Asking, given: Mapping[str, Any]) ->
         fields["project"] = asking.identity.check_project(fields.get("project", ""))
     if kind is ReleaseClaim:
         fields["reason"] = ReleaseReason(fields["reason"])
+    if kind.__name__ == "AskQuestion" and "kind" in fields:
+        fields["kind"] = QuestionKind(fields["kind"])
     return kind(**fields)
 
 
@@ -282,7 +293,7 @@ def caller_of(asking: Asking, given: Mapping[str, Any], kind: type[Command]) -> 
     )
 
 
-BY_TOKEN = frozenset(("CreateToken", "RotateToken", "RevokeToken", "ListTokens"))
+BY_TOKEN = frozenset(("CreateToken", "RotateToken", "RevokeToken", "ListTokens", "AnswerQuestion"))
 """Commands that ask for the rights of a token, and for no session."""
 
 

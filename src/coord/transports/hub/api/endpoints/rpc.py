@@ -12,9 +12,10 @@ import msgspec
 
 from coord.core.commands import Command
 from coord.core.errors import CoordError, Invalid
-from coord.core.lifecycle.commands import Deregister, GetStatus, Register
+from coord.core.lifecycle.commands import Deregister, GetStatus, NeedsYou, Register
 from coord.core.locks.commands import ReleaseLocks, StealLock
 from coord.core.messages.commands import ReceiveMessages, SendMessage
+from coord.core.questions.commands import AnswerQuestion, AskQuestion, ListQuestions
 from coord.core.sessions.commands import Heartbeat, ListSessions, UpdateSession
 from coord.core.tokens.schema import Role
 from coord.sdk.client.connection import Connection
@@ -25,7 +26,7 @@ from coord.transports.exit_codes import INVALID, failure
 from coord.transports.hub.api import replies
 from coord.transports.hub.api.endpoint import Answer, Asking, Endpoint
 from coord.transports.hub.api.endpoints import sessions, waiting
-from coord.transports.hub.api.endpoints.commands import Public, build, caller_of, request_type
+from coord.transports.hub.api.endpoints.commands import QUESTION_KIND, Public, build, caller_of, request_type
 from coord.transports.hub.api.fields import Id, Limit, Line, Milliseconds, OptionalId, PublicBody
 from coord.transports.hub.api.resources import both_readings
 from coord.transports.hub.identity import forbidden
@@ -120,6 +121,10 @@ def operations() -> dict[str, Operation]:
         "project-lock": Operation(ProjectLockParams, _project_lock),
         "project-unlock": Operation(ProjectUnlockParams, _project_unlock),
         "status": _command(GetStatus),
+        "ask": _command(AskQuestion, hides=("wait_ms", "call"), types={"kind": QUESTION_KIND}),
+        "decide": _command(AnswerQuestion),
+        "decisions": _command(ListQuestions),
+        "needs": _command(NeedsYou, types={"project": OptionalId}),
     }
     return {**found, "deregister": found["dereg"]}
 
