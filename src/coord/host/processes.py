@@ -10,13 +10,16 @@ from functools import cache
 from typing import NamedTuple
 
 from coord.core.identity import Evidence, Process, ProcessState
+from coord.host.runtime.seen_files import once_per_hook
 
 INIT = 1
 """The pid of the first process: everybody descends from it, and it never ends, so it is no session's."""
 PID_MAX = 2**22
+"""The largest pid that Linux gives out."""
 STAT_BYTES = 4096
 """More than the kernel writes about a process."""
-"""The largest pid that Linux gives out."""
+FIELDS_NEEDED = 20
+"""The fields after the name, up to the time at which a process started."""
 
 ADOPTERS = frozenset(
     (
@@ -221,7 +224,7 @@ def _read_stat(pid: int) -> _Stat | None:
             os.close(file)
         # The command name is in parentheses and may itself contain parentheses.
         end = text.rindex(b")")
-        fields = text[end + 1 :].split()
+        fields = text[end + 1 :].split(None, FIELDS_NEEDED)
         parent, group, session = (int(field) for field in fields[1:4])
         name = text[text.index(b"(") + 1 : end]
         return _Stat(name, fields[0], parent, group, session, int(fields[17]), int(fields[19]))
@@ -239,6 +242,7 @@ def _boot_id() -> str:
     return _line_of("/proc/sys/kernel/random/boot_id")
 
 
+@once_per_hook
 def _namespace() -> str:
     """Return the pid namespace and the time namespace, which shifts the start times that we read."""
     try:

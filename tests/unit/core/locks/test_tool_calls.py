@@ -55,6 +55,22 @@ def test_a_call_locks_what_it_writes(harness: ToolCallHarness) -> None:
     assert harness.held() == {("ada", "file:a")}
 
 
+def test_a_call_reads_the_store_once(harness: ToolCallHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook waits for each read: what a call needs is known before, also the locks that it extends."""
+    harness.begin("ada", "file:a")
+    harness.end("ada")
+    store = harness.engine._store
+    load, loads = store.load, []
+
+    def counted(keys: Any, *more: Any, **options: Any) -> Any:
+        loads.append(keys)
+        return load(keys, *more, **options)
+
+    monkeypatch.setattr(store, "load", counted)
+    assert harness.begin("ada", "file:a").ok
+    assert len(loads) == 1
+
+
 def test_a_call_under_a_glob_of_another_is_refused(harness: ToolCallHarness) -> None:
     """LCK-76: a held glob covers the files below it."""
     harness.lock("ada", "file:src/*")
