@@ -30,7 +30,7 @@ SHOWN_DETAIL = {
     "from_call_ms": "from call ms",
     "command_ms": "command ms",
     "direct_ms": "direct ms",
-    "wakeups_per_s": "wakeups/s",
+    "reads_per_s": "reads/s",
     "cpu_ms_per_min": "cpu ms/min",
     "python_ms": "python ms",
     "git_ms": "git ms",
