@@ -1,4 +1,4 @@
-"""The disk below a hub fills up and has room again: whoever was told "granted" has the claim."""
+"""The disk below a hub fills up and has room again: whoever was told "granted" has the claim or the lock."""
 
 import json
 import os
@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from coord.core.commands import Command
 from coord.core.errors import CoordError, Unknown
+from coord.core.identity import Caller
+from coord.core.locks.commands import AcquireLocks, ListLocks
 from coord.core.tasks.commands import ClaimTask, GetTaskState
 from coord.sdk.coordinator import TaskCoordinator
 from tests.support.hub.process import PATIENCE_S, private_home
@@ -66,9 +69,13 @@ def fill(disk: Path) -> None:
                 continue
 
 
-def claim(coordinator: TaskCoordinator, number: int) -> Any:
-    command = ClaimTask("local", "shop", f"t{number}", "agent", "ada", 3_600_000)
-    return coordinator.engine("local").call(command, command_id=f"c{number}")
+def take(coordinator: TaskCoordinator, number: int) -> Any:
+    """Claim a task, or lock a file, under an id that makes it happen once; return whether it was granted."""
+    command: Command = ClaimTask("local", "shop", f"t{number}", "agent", "ada", 3_600_000)
+    if number % 2:
+        command = AcquireLocks(Caller("ada"), "repo", (f"file:f{number}",), ttl_ms=3_600_000)
+    reply = coordinator.engine("local").call(command, command_id=f"c{number}")
+    return reply.ok if number % 2 else reply.success
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,12 +83,12 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with served(tmp_path) as (url, token, disk):
         monkeypatch.setenv("COORD_TOKEN", token)
         with closing(TaskCoordinator.open(url)) as coordinator:
-            told = {0: claim(coordinator, 0).success}
+            told = {0: take(coordinator, 0)}
             fill(disk)
             refused: set[int] = set()
             for number in range(1, ROUNDS):
                 try:
-                    told[number] = claim(coordinator, number).success
+                    told[number] = take(coordinator, number)
                 except CoordError as error:
                     refused.add(number)
                     if len(refused) > 3 and not isinstance(error, Unknown):
@@ -89,9 +96,11 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert refused, "the disk was not full"
             os.unlink(disk / "filler")
             for number in sorted(refused):
-                told[number] = claim(coordinator, number).success
+                told[number] = take(coordinator, number)
             assert set(told.values()) == {True}, "each command ran once, then or now"
-            for number in told:
+            locked = coordinator.engine("local").call(ListLocks(Caller("ada"), own=True))
+            assert {lock.resource for lock in locked} == {f"file:f{number}" for number in told if number % 2}
+            for number in (each for each in told if each % 2 == 0):
                 state = coordinator.engine("local").call(GetTaskState("local", "shop", f"t{number}"))
                 assert (state.generation, state.claim.session_id) == (1, "ada")
             entries = coordinator.database.log("local").tail(0, 10_000)
