@@ -38,10 +38,32 @@ MUTANTS = [
     ),
     Mutant(
         "a session of another token may be named where there is no caller",
-        f"{ENDPOINT}:Asking.check_owner",
-        "token is None or token.session or self.identity.role is Role.ADMIN",
-        "True",
+        "coord.transports.hub.identity:_as_session",
+        "(*CLAIMS, *OF_CLAIMS)",
+        "CLAIMS",
         (f"{TESTS}/test_batches.py::test_a_token_claims_for_no_session_that_is_not_its_own",),
+    ),
+    Mutant(
+        "a claim does not bind its session to the token",
+        "coord.core.tasks.as_session:as_session",
+        "session = ensure_session(tx, caller, now)",
+        'session = __import__("coord.core.sessions.identify").core.sessions.identify.new_session('
+        "tx, caller.session, caller, now)",
+        (f"{TESTS}/test_batches.py::test_a_claim_binds_its_session_to_the_token",),
+    ),
+    Mutant(
+        "a token acts for a session that was never registered",
+        "coord.core.tasks.as_session:_session_of",
+        "session is None and caller.token",
+        "False",
+        (f"{TESTS}/test_batches.py::test_a_claim_binds_its_session_to_the_token",),
+    ),
+    Mutant(
+        "an operator claims by force inside of another command",
+        "coord.transports.hub.identity:check_command",
+        'isinstance(command, AsSession) and getattr(command.command, "force", False)',
+        "False",
+        (f"{TESTS}/test_batches.py::test_a_wrapped_claim_by_force_needs_an_admin",),
     ),
     Mutant(
         "a token acts for any session that a request names",

@@ -1,4 +1,4 @@
-"""Renew, release and submit for the session of the caller, which is found in the same step."""
+"""Claim, renew, release and submit for the session of the caller, which is found in the same step."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ import msgspec
 from coord.core import keys
 from coord.core.dispatch import dispatch, keys_to_prefetch
 from coord.core.identity import Caller
+from coord.core.sessions.commands import TokenMayAct
 from coord.core.sessions.identify import caller_reads, ensure_session, find_session
 from coord.core.sessions.schema import Session
-from coord.core.tasks.commands import AsSession, SubmitResult, SubmitResults
+from coord.core.tasks.commands import AsSession, ClaimTask, ClaimTasks, SubmitResult, SubmitResults
 from coord.core.tasks.planned import done_reads
 from coord.core.tasks.types import SubmissionResult
 from coord.core.transaction import Transaction
@@ -17,8 +18,13 @@ from coord.core.transaction import Transaction
 
 def as_session(tx: Transaction, command: AsSession, now: int) -> Any:
     """Run a command for the session of its caller; it counts as a heartbeat."""
-    who = _session_of(tx, command.caller, now)
-    return dispatch(tx, msgspec.structs.replace(command.command, **who), now)
+    caller, asked = command.caller, command.command
+    if isinstance(asked, ClaimTask | ClaimTasks):
+        session = ensure_session(tx, caller, now)
+        who = {"session": session.session_id, "user": caller.user or session.user}
+    else:
+        who = _session_of(tx, caller, now)
+    return dispatch(tx, msgspec.structs.replace(asked, **who), now)
 
 
 def submit_results(tx: Transaction, command: SubmitResults, now: int) -> list[SubmissionResult]:
@@ -36,6 +42,8 @@ def _session_of(tx: Transaction, caller: Caller, now: int) -> dict[str, str]:
     session = tx.get(keys.session(name), Session)
     if session is not None and not session.ended_ms:
         ensure_session(tx, caller, now, name)
+    elif session is None and caller.token:  # whatever it holds was not claimed with a token
+        dispatch(tx, TokenMayAct(caller.token, name), now)
     agent, user = (session.agent, session.user) if session is not None else (caller.agent, caller.user)
     return {"session": name, "agent": agent or name, "user": user or caller.user}
 

@@ -120,11 +120,11 @@ class SubmitResults(SessionCommand, frozen=True):
 
 
 class AsSession(SessionCommand, frozen=True):
-    """Run a command about a claim for the session of the caller."""
+    """Run a command about a claim for the session of the caller; one that claims registers the session."""
 
     rule = "coord.core.tasks.as_session:as_session"
     prefetch_keys = "coord.core.tasks.as_session:as_session_reads"
-    command: RenewLease | ReleaseClaim | SubmitResult
+    command: ClaimTask | ClaimTasks | RenewLease | ReleaseClaim | SubmitResult
 
     @property
     def reply(self) -> object:  # type: ignore[override]

@@ -23,8 +23,6 @@ class Hub:
         self.hosts = hosts
         self.stores = HubStores(environ, default, on_open=self._opened)
         self.tokens = Tokens()
-        self.sessions_of_tokens: dict[tuple[str, str, str, str], float] = {}
-        """When it was last seen that a token may act for a session: store, tenant, token, session."""
         self.rates = Rates()
         self.links = LoginLinks()
         self.is_secure = False

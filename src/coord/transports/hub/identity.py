@@ -12,7 +12,15 @@ from msgspec.structs import replace
 from coord.core.commands import Command, SessionCommand
 from coord.core.errors import Refused
 from coord.core.events import Origin
-from coord.core.identity import Process
+from coord.core.identity import Caller, Process
+from coord.core.tasks.commands import (
+    AsSession,
+    ClaimTask,
+    ClaimTasks,
+    ReleaseClaim,
+    RenewLease,
+    SubmitResult,
+)
 from coord.core.tokens.schema import Role
 from coord.core.tokens.scope import within_limits
 from coord.host.processes import this_machine
@@ -35,6 +43,9 @@ HUB_COMMANDS = frozenset(
     ("FindToken", "MarkTokenUsed", "DeclareDead", "EndClaimOfLock", "IsWaiting", "TokenMayAct")
 )
 """Commands that only the hub itself may run, or only rules send."""
+CLAIMS = (ClaimTask, ClaimTasks)
+OF_CLAIMS = (RenewLease, ReleaseClaim, SubmitResult)
+"""Commands that name a session and have no caller, as the generation clock has them."""
 
 
 class Identity(NamedTuple):
@@ -119,13 +130,31 @@ def check_command(identity: Identity, command: Command) -> Command:
         raise forbidden("only the hub itself runs this command")
     identity.require(role_for(type(command)))
     check_names(command)
-    if getattr(command, "force", False):
+    if getattr(command, "force", False) or (
+        isinstance(command, AsSession) and getattr(command.command, "force", False)
+    ):
         identity.require(Role.ADMIN)
     try:
         command = within_limits(command, token, identity.tenant, _is_of_this_machine)
     except Refused as error:
         raise forbidden(error.message) from error
-    return _in_name_of(command, identity.user)
+    return _in_name_of(_as_session(command, identity), identity.user)
+
+
+def _as_session(command: Command, identity: Identity) -> Command:
+    """Return a command about a claim with its caller, so that its session belongs to the token.
+
+    A claim binds the session to the token, whoever claims. An admin may act for every session later.
+    """
+    token = identity.token
+    assert token is not None, "a process of this machine has no token"
+    if not isinstance(command, CLAIMS if token.role.allows(Role.ADMIN) else (*CLAIMS, *OF_CLAIMS)):
+        return command
+    project = command.project if isinstance(command, ClaimTask) else ""
+    caller = Caller(
+        command.session, agent=command.agent, project=project, tenant=identity.tenant, token=token.id
+    )
+    return AsSession(caller, command)
 
 
 def _in_name_of(command: Command, user: str) -> Command:

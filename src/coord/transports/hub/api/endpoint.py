@@ -6,9 +6,7 @@ answer, an error too, names the newest offset that it knows (`Coord-Offset`).
 """
 
 import re
-import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -16,11 +14,9 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from coord.core.commands import Command
-from coord.core.errors import CoordError, Invalid, NotFound
-from coord.core.identity import Caller
+from coord.core.errors import CoordError, Invalid
 from coord.core.ids import check_id, short_repr
 from coord.core.limits import UNLIMITED_TENANT
-from coord.core.sessions.commands import FindSession
 from coord.core.tokens.schema import Role
 from coord.engine.engine import Engine
 from coord.engine.pending import results_of
@@ -30,7 +26,6 @@ from coord.transports.hub.problems import HttpError, problem
 from coord.transports.hub.protocols.plain_json import check_values
 from coord.transports.hub.request import Request, Response, encode_json
 from coord.transports.hub.stores import OpenStore
-from coord.transports.hub.tokens import KNOWN_MAX, REUSED_S
 
 OFFSET_WAIT_S = 2.0
 OFFSET_AHEAD_MAX = 10_000
@@ -91,25 +86,6 @@ class Asking:
         if type(command).__name__ in TOKEN_CHANGES:
             self.hub.tokens.forget()
         return reply
-
-    async def check_owner(self, *sessions: str) -> None:
-        """Refuse sessions that came with another token, for commands that do not look at the session itself.
-
-        What was found out counts for a second, as a token does.
-        """
-        token = self.identity.token
-        if token is None or token.session or self.identity.role is Role.ADMIN:
-            return
-        known = self.hub.sessions_of_tokens
-        for session in set(sessions):
-            key = (self.store.database.store_id, self.tenant, token.id, session)
-            if time.monotonic() - known.get(key, -REUSED_S) < REUSED_S:
-                continue
-            with suppress(NotFound):  # a session of the generation clock need not be registered
-                await self.ask(FindSession(Caller(session, tenant=self.tenant)))
-            if len(known) >= KNOWN_MAX:
-                known.clear()
-            known[key] = time.monotonic()
 
     async def ask_many(self, commands: Sequence[Command]) -> list[Any]:
         """Run commands together; return a reply or an error for each.

@@ -3,8 +3,20 @@
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
+from coord.core.commands import Command
+from coord.core.identity import Caller
+from coord.core.tasks.commands import (
+    AsSession,
+    ClaimTask,
+    ClaimTasks,
+    ReleaseClaim,
+    RenewLease,
+    SubmitResult,
+)
+from coord.sdk.remote import wire
 from tests.support.hub.harness import HubHarness
 
 
@@ -24,6 +36,16 @@ def answers(hub: HubHarness, noun: str, items: list[dict[str, Any]], **more: Any
 
 def task(number: int, **more: Any) -> dict[str, Any]:
     return {"project": "shop", "task": f"A-{number:03}", "session": "s1", **more}
+
+
+def errors(hub: HubHarness, command: Command, token: str) -> str:
+    """Return the code of the error that a command of the inner protocol gets; "" for none."""
+    call = wire.Call(wire.Target("", "local"), [wire.raw(command)], [""], 5.0)
+    found = hub.raw("POST", wire.CALL, wire.encode(call), "application/msgpack", token)
+    if found.status != 200:
+        return "forbidden" if found.status == 403 else str(found.status)
+    (answer,) = msgspec.msgpack.decode(found.body, type=wire.Answers).answers
+    return "" if answer.error is None else wire.error_of(answer.error).code
 
 
 def test_claims_renewals_and_results_in_one_request_each(hub: HubHarness) -> None:
@@ -78,8 +100,7 @@ def test_a_token_claims_for_no_session_that_is_not_its_own(hub: HubHarness) -> N
     """A session that came with one token is not for another one, also where the command has no caller."""
     mine, other = hub.new_token("operate"), hub.new_token("operate")
     assert hub.ask("POST", "/v1/sessions", {"session": "s1"}, token=mine).status == 200
-    refused = hub.ask("POST", "/v1/batch/claims", {"items": [task(1)]}, token=other)
-    assert refused.status == 403
+    assert [each["status"] for each in answers(hub, "claims", [task(1)], token=other)] == [403]
     clock = "/v1/tenants/local/projects/shop/tasks/A-001/claim"
     body = {"agent_id": "ada", "session_id": "s1"}
     assert hub.ask("POST", clock, body, token=other).status == 403
@@ -90,6 +111,41 @@ def test_a_token_claims_for_no_session_that_is_not_its_own(hub: HubHarness) -> N
     submitted = {"session": "s1", "generation": 1, "result": {}}
     assert hub.ask("POST", "/v1/projects/shop/tasks/A-001/submit", submitted, token=other).status == 403
     assert hub.ask("POST", "/v1/projects/shop/tasks/A-001/submit", submitted, token=mine).status == 200
+
+
+@pytest.mark.parametrize("owner", ["operate", "admin"])
+@pytest.mark.parametrize("over", ["routes", "calls"])
+def test_a_claim_binds_its_session_to_the_token(hub: HubHarness, owner: str, over: str) -> None:
+    """A session of the generation clock was never registered; nobody else acts in its name."""
+    mine, other = hub.new_token(owner), hub.new_token("operate")
+    claim = ClaimTask("local", "shop", "A-001", "ada", "s1", 60_000)
+    foreign = [
+        RenewLease("local", "shop", "A-001", "s1", 1),
+        SubmitResult("local", "shop", "A-001", "s1", 1, b"{}", "product"),
+        ReleaseClaim("local", "shop", "A-001", "s1", 1),
+        ClaimTask("local", "shop", "A-002", "eve", "s1", 60_000),
+        ClaimTasks("local", "eve", "s1", 60_000, (("shop", "A-003"),)),
+        AsSession(Caller("s1"), ClaimTask("local", "shop", "A-004", "eve", "s1", 60_000)),
+    ]
+    assert [errors(hub, each, other) for each in foreign[:3]] == ["impostor"] * 3, "nobody has claimed"
+    if over == "calls":
+        assert errors(hub, claim, mine) == ""
+    else:
+        body = {"agent_id": "ada", "session_id": "s1"}
+        path = "/v1/tenants/local/projects/shop/tasks/A-001/claim"
+        assert hub.ask("POST", path, body, token=mine).status == 200
+    assert [errors(hub, each, other) for each in foreign] == ["impostor"] * len(foreign)
+    items = [task(1, generation=1, result={}), task(2, generation=1, result={})]
+    denied = hub.ask("POST", "/v1/batch/submissions", {"items": items}, token=other)
+    assert (denied.status, [each["status"] for each in denied.body["answers"]]) == (200, [403, 403])
+    assert errors(hub, foreign[0], mine) == ""
+    assert errors(hub, foreign[1], hub.new_token("admin")) == "", "an admin acts for every session"
+
+
+def test_a_wrapped_claim_by_force_needs_an_admin(hub: HubHarness) -> None:
+    forced = ClaimTask("local", "shop", "A-001", "ada", "s1", 60_000, force=True, reason="mine")
+    assert errors(hub, AsSession(Caller("s1"), forced), hub.new_token("operate")) == "forbidden"
+    assert errors(hub, AsSession(Caller("s1"), forced), hub.new_token("admin")) == ""
 
 
 def test_a_batch_stays_inside_the_project_of_its_token(hub: HubHarness) -> None:

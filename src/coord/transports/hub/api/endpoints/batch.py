@@ -87,8 +87,6 @@ def _lock(asking: Asking, item: Any) -> Command:
 def _runner(make: Callable[[Asking, Any], Command]) -> Callable[[Asking], Any]:
     async def run(asking: Asking) -> Any:
         commands = [make(asking, item) for item in asking.values.items]
-        named = [getattr(command, "session", "") for command in commands]
-        await asking.check_owner(*filter(None, named))
         return {"answers": [_answer_of(reply) for reply in await asking.ask_many(commands)]}
 
     return run
@@ -106,7 +104,6 @@ async def submit_all(asking: Asking) -> Any:
         commands.append(submission(key, session, item.generation, data, command_id))
         if commands[-1].digest:
             large[number] = data
-    await asking.check_owner(*(command.session for command in commands))
     answers = await asking.ask_many(commands)
     for number, data in large.items():
         command = commands[number]

@@ -186,8 +186,6 @@ def _endpoint(public: Public) -> Endpoint:
 
     async def handle(asking: Asking) -> Any:
         command = build(kind, asking)
-        if not isinstance(command, SessionCommand) and not command.reads_only:
-            await asking.check_owner(*filter(None, [getattr(command, "session", "")]))
         return replies.answer(await asking.ask(command))
 
     in_body = public.method in BODIES
