@@ -6,7 +6,7 @@ records with their versions, because fences are versions, and then starts its lo
 old one. `sdk/admin/migrate.py` drives the steps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from coord.core.errors import NotFound, Unavailable
@@ -16,6 +16,8 @@ MIGRATED_URL, MIGRATED_ID, MIGRATION_COMPLETE = "migrated_url", "migrated_id", "
 """Metadata of the old store: the new url without passwords, the id of the new store, the copy is complete."""
 COPYING_FROM, COPIED_FROM = "copying_from", "copied_from"
 """Metadata of the new store: the id of the store that is being copied, or was copied."""
+EARLIER_IDS = "earlier_ids"
+"""Metadata of a complete copy: the ids of the stores before it, oldest first. They are sealed for good."""
 
 _MIGRATED = "this store was migrated to "
 
@@ -83,3 +85,8 @@ def check_not_migrating(url: str, metadata: dict[str, str]) -> None:
             f"{url} is an incomplete copy of another store",
             hint=f"finish the migration where it was started: coord migrate --to-url {url}",
         )
+
+
+def earlier_ids(metadata: Mapping[str, str]) -> list[str]:
+    """Return the ids of the stores from which a complete copy was made, oldest first."""
+    return (metadata.get(EARLIER_IDS) or metadata.get(COPIED_FROM, "")).split()

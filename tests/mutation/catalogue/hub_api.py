@@ -39,9 +39,16 @@ MUTANTS = [
     Mutant(
         "a session of another token may be named where there is no caller",
         "coord.transports.hub.identity:_as_session",
-        "(*CLAIMS, *OF_CLAIMS)",
-        "CLAIMS",
+        "not isinstance(command, OF_CLAIMS)",
+        "True",
         (f"{TESTS}/test_batches.py::test_a_token_claims_for_no_session_that_is_not_its_own",),
+    ),
+    Mutant(
+        "a form of a foreign page is read as JSON",
+        f"{ENDPOINT}:check_is_json",
+        "content == FORM and by_program",
+        "content == FORM",
+        (f"{TESTS}/test_calls.py::test_curl_need_not_say_that_its_body_is_json",),
     ),
     Mutant(
         "a claim does not bind its session to the token",
@@ -53,9 +60,9 @@ MUTANTS = [
     ),
     Mutant(
         "a token acts for a session that was never registered",
-        "coord.core.tasks.as_session:_session_of",
-        "session is None and caller.token",
-        "False",
+        "coord.core.sessions.identify:_token_of",
+        "if session is None and caller.token and",
+        "if False and",
         (f"{TESTS}/test_batches.py::test_a_claim_binds_its_session_to_the_token",),
     ),
     Mutant(

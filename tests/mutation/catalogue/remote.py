@@ -157,9 +157,30 @@ MUTANTS = [
     Mutant(
         "a token of an idle store is not known any more",
         "coord.transports.hub.stores:HubStores._add",
-        "_remember(self._known, location.folder, location)",
+        "_remember(self._known, location.folder, KnownStore(location, store.ids))",
         "pass",
         (f"{HUB}/test_stores.py::test_an_idle_store_is_closed_and_opened_again",),
+    ),
+    Mutant(
+        "a token of a migrated store ends with it",
+        "coord.transports.hub.stores:_is_called",
+        "ids if earlier else ids[:1]",
+        "ids[:1]",
+        ("tests/unit/transports/hub/test_stores.py::test_tokens_of_a_migrated_store_mean_its_copy",),
+    ),
+    Mutant(
+        "a copy takes the tokens of a store that is served",
+        "coord.transports.hub.stores:_is_called",
+        "ids if earlier else ids[:1]",
+        "ids",
+        ("tests/unit/transports/hub/test_stores.py::test_tokens_of_a_migrated_store_mean_its_copy",),
+    ),
+    Mutant(
+        "a second migration forgets the first store",
+        "coord.sdk.admin.migrate:_Migration.run",
+        "(*earlier_ids(self._from.metadata()), self._source.store_id)",
+        "(self._source.store_id,)",
+        ("tests/unit/transports/hub/test_stores.py::test_tokens_of_a_migrated_store_mean_its_copy",),
     ),
     Mutant(
         "the waits of a closed store go on",

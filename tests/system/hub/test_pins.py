@@ -108,7 +108,7 @@ def test_hub_and_clients_agree_on_the_store(
 def test_a_token_does_not_reach_a_store_that_was_left(
     hub: RunningHub, coord: Coord, tmp_path: Path, change: Callable[[Path, Coord, str], None]
 ) -> None:
-    """A token names its store: no lock is granted in a deleted file, or in a store that was moved."""
+    """A token names its store: it goes with a migration, and grants no lock in a store that is lost."""
     code, made = coord("token", "create", "--role", "operate")
     assert code == 0
     remote = {"COORD_TOKEN": made["token"], "COORD_HUB": "off"}
@@ -116,6 +116,10 @@ def test_a_token_does_not_reach_a_store_that_was_left(
     (tmp_path / "elsewhere").mkdir()
     assert coord(*ask, session="bob", root="elsewhere", **remote)[0] == 0
     change(tmp_path, coord, "shop")
+    if change is move:
+        locks = coord("--url", hub.url, "locks", root="elsewhere", **remote)[1]["locks"]
+        assert "bob" in [each["owner"] for each in locks]
+        assert coord("token", "revoke", made["id"])[0] == 0
     code, answer = coord(*ask, session="bob", root="elsewhere", **remote)
     assert (code != 0, "not valid here" in str(answer)) == (True, True), answer
     remote["COORD_TOKEN"] = coord("token", "create", "--role", "operate")[1]["token"]

@@ -65,7 +65,13 @@ def ensure_session(tx: Transaction, caller: Caller, now: int, name: str = "") ->
 
 
 def _token_of(tx: Transaction, session: Session | None, caller: Caller, now: int) -> str:
-    """Return the token of a session; over the network a name proves nothing, so another token is refused."""
+    """Return the token of a session; over the network a name proves nothing, so another token is refused.
+
+    The generation clock claims tasks for sessions that nobody registers. Those do not belong to the first
+    token that names them.
+    """
+    if session is None and caller.token and tx.scan(keys.by_session_prefix(caller.session), limit=1):
+        dispatch(tx, TokenMayAct(caller.token, caller.session), now)
     if session is None or session.ended_ms:
         return caller.token
     if not caller.token or caller.token == session.token:

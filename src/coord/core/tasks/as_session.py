@@ -7,7 +7,6 @@ import msgspec
 from coord.core import keys
 from coord.core.dispatch import dispatch, keys_to_prefetch
 from coord.core.identity import Caller
-from coord.core.sessions.commands import TokenMayAct
 from coord.core.sessions.identify import caller_reads, ensure_session, find_session
 from coord.core.sessions.schema import Session
 from coord.core.tasks.commands import AsSession, ClaimTask, ClaimTasks, SubmitResult, SubmitResults
@@ -42,8 +41,6 @@ def _session_of(tx: Transaction, caller: Caller, now: int) -> dict[str, str]:
     session = tx.get(keys.session(name), Session)
     if session is not None and not session.ended_ms:
         ensure_session(tx, caller, now, name)
-    elif session is None and caller.token:  # whatever it holds was not claimed with a token
-        dispatch(tx, TokenMayAct(caller.token, name), now)
     agent, user = (session.agent, session.user) if session is not None else (caller.agent, caller.user)
     return {"session": name, "agent": agent or name, "user": user or caller.user}
 

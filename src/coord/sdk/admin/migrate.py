@@ -35,9 +35,11 @@ from coord.stores.local.fair_lock import lock_within
 from coord.stores.migration import (
     COPIED_FROM,
     COPYING_FROM,
+    EARLIER_IDS,
     MIGRATED_ID,
     MIGRATED_URL,
     MIGRATION_COMPLETE,
+    earlier_ids,
 )
 from coord.stores.open import install, migrator, open_store
 from coord.stores.tenants import STORE_ID_PREFIX
@@ -138,7 +140,9 @@ class _Migration:
             own = {
                 name: id_ for name, id_ in self._from.metadata().items() if name.startswith(STORE_ID_PREFIX)
             }
-            self._to.set_metadata(**{COPYING_FROM: "", COPIED_FROM: self._source.store_id, **own})
+            earlier = " ".join((*earlier_ids(self._from.metadata()), self._source.store_id))
+            copied = {COPYING_FROM: "", COPIED_FROM: self._source.store_id, EARLIER_IDS: earlier}
+            self._to.set_metadata(**{**copied, **own})
         else:
             counts = _counts(self._target)
         location = move_pin(

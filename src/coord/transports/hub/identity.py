@@ -43,8 +43,7 @@ HUB_COMMANDS = frozenset(
     ("FindToken", "MarkTokenUsed", "DeclareDead", "EndClaimOfLock", "IsWaiting", "TokenMayAct")
 )
 """Commands that only the hub itself may run, or only rules send."""
-CLAIMS = (ClaimTask, ClaimTasks)
-OF_CLAIMS = (RenewLease, ReleaseClaim, SubmitResult)
+OF_CLAIMS = (ClaimTask, ClaimTasks, RenewLease, ReleaseClaim, SubmitResult)
 """Commands that name a session and have no caller, as the generation clock has them."""
 
 
@@ -144,11 +143,11 @@ def check_command(identity: Identity, command: Command) -> Command:
 def _as_session(command: Command, identity: Identity) -> Command:
     """Return a command about a claim with its caller, so that its session belongs to the token.
 
-    A claim binds the session to the token, whoever claims. An admin may act for every session later.
+    An admin acts for every session, as a process of this machine does.
     """
     token = identity.token
     assert token is not None, "a process of this machine has no token"
-    if not isinstance(command, CLAIMS if token.role.allows(Role.ADMIN) else (*CLAIMS, *OF_CLAIMS)):
+    if not isinstance(command, OF_CLAIMS) or (token.role.allows(Role.ADMIN) and not token.session):
         return command
     project = command.project if isinstance(command, ClaimTask) else ""
     caller = Caller(

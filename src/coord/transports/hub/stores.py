@@ -6,10 +6,10 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from coord.core.errors import CoordError, NotFound, Unreachable
 from coord.engine.engine import Engine
@@ -21,8 +21,10 @@ from coord.sdk.remote.wire import LogHead
 from coord.stores.contract import Store
 from coord.stores.database import Database
 from coord.stores.local.folders import file_id
+from coord.stores.migration import earlier_ids
 from coord.transports.hub.wakeups import LogWatcher
 
+Kept = TypeVar("Kept")
 IDLE_S = 300.0
 OPENERS = 8
 KNOWN_MAX = 10_000
@@ -56,6 +58,13 @@ def signature(location: StoreLocation) -> Signature:
     return Signature(pin, file_id(local_path(location.url)) if location.local else None)
 
 
+class KnownStore(NamedTuple):
+    """A store that the hub has served: where it is, its id, and those from which it was copied."""
+
+    location: StoreLocation
+    ids: tuple[str, ...]
+
+
 class OpenStore:
     """An open store, its engines and watchers by tenant, and how many requests use it."""
 
@@ -68,6 +77,8 @@ class OpenStore:
         self.database = database
         self._new_engine = new_engine
         self.location = location
+        self.ids = (database.store_id, *earlier_ids(database.metadata))
+        """Its id, and those of the stores from which it was copied."""
         self.signature = signature(location)
         self._looked_s = -math.inf
         self.users = 0
@@ -174,8 +185,8 @@ class HubStores:
         self._closing: set[asyncio.Future[None]] = set()
         self._folders: OrderedDict[str, StoreLocation] = OrderedDict()
         """The location of each worktree that clients have named."""
-        self._known: OrderedDict[str, StoreLocation] = OrderedDict()
-        """The location of each store that was open, by its folder: a token opens it again."""
+        self._known: OrderedDict[str, KnownStore] = OrderedDict()
+        """Each store that was open, by the folder of its pin: a token opens it again."""
         self.threads = ThreadPoolExecutor(OPENERS, thread_name_prefix="coord-hub")
         self.closed = False
 
@@ -202,9 +213,9 @@ class HubStores:
         """Return the store of a repository that the hub has served; "" is the default."""
         if repository_id in ("", self.default.repository_id):
             return await self.at(self.default)
-        for location in list(self._known.values()):
-            if location.repository_id == repository_id:
-                return await self.at(location)
+        for known in list(self._known.values()):
+            if known.location.repository_id == repository_id:
+                return await self.at(known.location)
         raise NotFound(
             f"this hub does not serve the repository {repository_id[:80]!r}",
             hint="start coord serve in that repository, or name one of coord serve --status",
@@ -220,14 +231,19 @@ class HubStores:
         return self._folders.get(root)
 
     async def of_store_id(self, store_id: str) -> OpenStore | None:
-        """Return the store whose id begins so, if the hub has served it."""
-        for store in self:
-            if store.database.store_id.startswith(store_id) and store.is_current:
-                return store
-        for location in list(self._known.values()):
-            if location.store_id.startswith(store_id):
-                store = await self.at(location)
-                return store if store.database.store_id.startswith(store_id) else None
+        """Return the store whose id begins so, or else the copy that migrations made of it.
+
+        It has to be one that the hub has served. A store that was migrated is sealed, so only its copy can
+        revoke a token.
+        """
+        for earlier in (False, True):
+            for store in self:
+                if _is_called(store.ids, store_id, earlier=earlier) and store.is_current:
+                    return store
+            for known in list(self._known.values()):
+                if _is_called(known.ids, store_id, earlier=earlier):
+                    store = await self.at(known.location)
+                    return store if _is_called(store.ids, store_id, earlier=True) else None
         return None
 
     async def at(self, location: StoreLocation) -> OpenStore:
@@ -293,7 +309,7 @@ class HubStores:
     def _add(self, store: OpenStore) -> None:
         self._open[store.location.folder] = store
         location = store.location._replace(store_id=store.database.store_id)
-        _remember(self._known, location.folder, location)
+        _remember(self._known, location.folder, KnownStore(location, store.ids))
 
     def _locate(self, root: str) -> StoreLocation:
         location = find_location(root, self.environ) if root else user_location(self.environ)
@@ -380,8 +396,13 @@ def _pinned(location: StoreLocation) -> tuple[str, str, int]:
     return location.url, location.store_id, location.epoch
 
 
-def _remember(known: OrderedDict[str, StoreLocation], key: str, location: StoreLocation) -> None:
-    known[key] = location
+def _is_called(ids: Sequence[str], store_id: str, *, earlier: bool) -> bool:
+    """Whether an id begins so: that of the store, or with `earlier` one from which it was copied."""
+    return any(each.startswith(store_id) for each in (ids if earlier else ids[:1]))
+
+
+def _remember(known: OrderedDict[str, Kept], key: str, value: Kept) -> None:
+    known[key] = value
     known.move_to_end(key)
     while len(known) > KNOWN_MAX:
         known.popitem(last=False)

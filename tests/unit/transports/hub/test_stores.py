@@ -12,6 +12,7 @@ import pytest
 from coord.core.errors import Corrupt, NotFound, Unreachable
 from coord.core.tasks.commands import ClaimTask
 from coord.host.store_location import StoreLocation, find_location
+from coord.sdk.admin.migrate import migrate
 from coord.sdk.client.open import initialise, open_location
 from coord.transports.hub import stores as hub_stores
 from coord.transports.hub.stores import HubStores, OpenStore
@@ -265,5 +266,28 @@ def test_another_process_may_use_the_same_store(
         with closing(open_location(find_location(roots[0], environ))[0]) as direct:
             direct.log("local")
         assert await stores.of_root(roots[0]) is store
+
+    run(test)
+
+
+def test_tokens_of_a_migrated_store_mean_its_copy(
+    run: Callable[..., None], roots: list[str], tmp_path: Path
+) -> None:
+    """A token names its store by id. The old store is sealed, so only its copy can revoke the token."""
+
+    async def test(stores: HubStores) -> None:
+        old = (await stores.of_root(roots[0])).database.store_id
+        bank = (await stores.of_root(roots[1])).database.store_id
+        for number in (1, 2):
+            migrate(f"sqlite:{tmp_path}/copy{number}.db", cwd=roots[0])
+        copy = await stores.of_store_id(old[:8])
+        assert copy is not None
+        assert copy is await stores.of_root(roots[0])
+        assert copy.ids[1:] == (old, copy.database.metadata["copied_from"])
+        await stores.close_idle(0.0)
+        assert await stores.of_store_id(old[:8]) is not None, "also if it has to be opened again"
+        copy.ids = (copy.database.store_id, bank)
+        found = await stores.of_store_id(bank[:8])
+        assert (found is not None, found is copy) == (True, False), "a store that is served comes first"
 
     run(test)

@@ -24,7 +24,7 @@ from coord.transports.hub.hub import Hub
 from coord.transports.hub.identity import Identity, check_command, role_for
 from coord.transports.hub.problems import HttpError, problem
 from coord.transports.hub.protocols.plain_json import check_values
-from coord.transports.hub.request import Request, Response, encode_json
+from coord.transports.hub.request import JSON, Request, Response, encode_json
 from coord.transports.hub.stores import OpenStore
 
 OFFSET_WAIT_S = 2.0
@@ -103,6 +103,7 @@ def variables_of(path: str) -> list[str]:
     return re.findall(r"\{(\w+)(?:\.\.\.)?\}", path)
 
 
+FORM = "application/x-www-form-urlencoded"
 Handle = Callable[[Asking], Awaitable[Any]]
 """Returns the value of the answer, or an `Answer` with its status, or a whole `Response`."""
 
@@ -112,7 +113,7 @@ class Answer(NamedTuple):
 
     status: int
     value: Any
-    content_type: str = "application/json"
+    content_type: str = JSON
 
 
 class Endpoint:
@@ -218,11 +219,18 @@ def _inner(kind: Any) -> Any:
 
 
 def check_is_json(request: Request) -> None:
-    """Refuse a body that says it is something else; a form of a foreign web page says so."""
-    content = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if content != "application/json":
+    """Refuse a body that says it is something else; a form of a foreign web page says so.
+
+    `curl -d` says it, too. No page can send a bearer token or reach the unix socket, so it counts there.
+    """
+    content = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    by_program = request.peer.unix or request.headers.get("authorization", "")[:7].lower() == "bearer "
+    if content != JSON and not (content == FORM and by_program):
         raise HttpError(
-            415, "unsupported_media_type", f"a body is JSON, not {content[:100]!r}", hint="send JSON"
+            415,
+            "unsupported_media_type",
+            f"a body is JSON, not {content[:100]!r}",
+            hint=f"send the header Content-Type: {JSON} (curl -H 'Content-Type: {JSON}')",
         )
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from coord.core.commands import Command
 from coord.core.identity import Caller
+from coord.core.lifecycle.commands import Register
+from coord.core.locks.commands import AcquireLocks
 from coord.core.tasks.commands import (
     AsSession,
     ClaimTask,
@@ -113,11 +115,13 @@ def test_a_token_claims_for_no_session_that_is_not_its_own(hub: HubHarness) -> N
     assert hub.ask("POST", "/v1/projects/shop/tasks/A-001/submit", submitted, token=mine).status == 200
 
 
-@pytest.mark.parametrize("owner", ["operate", "admin"])
-@pytest.mark.parametrize("over", ["routes", "calls"])
+@pytest.mark.parametrize(
+    ("owner", "over"),
+    [("operate", "routes"), ("operate", "calls"), ("admin", "routes"), ("admin", "calls"), ("", "store")],
+)
 def test_a_claim_binds_its_session_to_the_token(hub: HubHarness, owner: str, over: str) -> None:
-    """A session of the generation clock was never registered; nobody else acts in its name."""
-    mine, other = hub.new_token(owner), hub.new_token("operate")
+    """A session of the generation clock was never registered; no other token acts in its name."""
+    mine, other = hub.new_token(owner or "admin"), hub.new_token("operate")
     claim = ClaimTask("local", "shop", "A-001", "ada", "s1", 60_000)
     foreign = [
         RenewLease("local", "shop", "A-001", "s1", 1),
@@ -126,9 +130,13 @@ def test_a_claim_binds_its_session_to_the_token(hub: HubHarness, owner: str, ove
         ClaimTask("local", "shop", "A-002", "eve", "s1", 60_000),
         ClaimTasks("local", "eve", "s1", 60_000, (("shop", "A-003"),)),
         AsSession(Caller("s1"), ClaimTask("local", "shop", "A-004", "eve", "s1", 60_000)),
+        AcquireLocks(Caller("s1"), "repo", ("file:a",)),
+        Register(Caller("s1")),
     ]
-    assert [errors(hub, each, other) for each in foreign[:3]] == ["impostor"] * 3, "nobody has claimed"
-    if over == "calls":
+    assert [errors(hub, each, other) for each in foreign[:3]] == [""] * 3, "refused by their reply"
+    if over == "store":
+        assert hub.store.engine("local").call(claim).success
+    elif over == "calls":
         assert errors(hub, claim, mine) == ""
     else:
         body = {"agent_id": "ada", "session_id": "s1"}

@@ -33,3 +33,27 @@ def test_the_inner_protocol_refuses_names_that_are_no_ids(command: Command) -> N
         answer: Any = hub.raw("POST", wire.CALL, wire.encode(call), "application/msgpack", token)
         assert answer.status == 400
         assert not [event for event in hub.events() if not event["event"].startswith("token.")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sender", "status"),
+    [
+        ("application/x-www-form-urlencoded", "bearer", 201),
+        ("application/x-www-form-urlencoded", "cookie", 415),
+        ("text/plain", "bearer", 415),
+    ],
+)
+def test_curl_need_not_say_that_its_body_is_json(kind: str, sender: str, status: int) -> None:
+    """`curl -d` says that it sends a form. A page of somebody else can do so, but has no bearer token."""
+    with HubHarness() as hub:
+        headers = {"content-type": kind}
+        if sender == "cookie":
+            page = {"origin": "http://127.0.0.1:7420", "sec-fetch-site": "same-origin"}
+            port = hub.request("GET", "/").headers["host"].rpartition(":")[2]
+            name = f"coord_token_{port}" if port.isdecimal() else "coord_token"
+            headers |= {"authorization": "", "cookie": f"{name}={hub.token}", **page}
+        body = {"session": "s1", "resources": ["file:a"]}
+        found = hub.ask("POST", "/v1/locks", body, headers=headers)
+        assert (found.status, found.body.get("code", "")) == (status, found.body.get("code", "")), found.body
+        if status == 415:
+            assert "-H 'Content-Type: application/json'" in found.body["hint"]
