@@ -91,6 +91,13 @@ MUTANTS = [
         ("tests/system/hub/test_serve.py::test_outside_of_repositories_a_url_names_the_store",),
     ),
     Mutant(
+        "a runtime folder that is read-only is called a bug",
+        "coord.transports.hub.addresses:HubFiles.lock",
+        "except OSError as error:  # a folder",
+        "except ZeroDivisionError as error:  # a folder",
+        ("tests/system/hub/test_serve.py::test_a_folder_that_cannot_be_written_is_an_error",),
+    ),
+    Mutant(
         "a hub with another store gets the command",
         "coord.transports.hub.calls:_store",
         'target.store not in ("", store.database.store_id)',

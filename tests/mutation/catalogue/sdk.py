@@ -13,8 +13,8 @@ MUTANTS = [
     Mutant(
         "a migration forgets where tenants live",
         "coord.sdk.admin.migrate:_Migration.run",
-        "store_id, **own",
-        "store_id",
+        "**copied, **own",
+        "**copied",
         ("tests/unit/sdk/admin/test_migrate.py::test_where_tenants_live_is_known_in_the_copy",),
     ),
     Mutant(

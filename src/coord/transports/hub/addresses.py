@@ -76,7 +76,14 @@ class HubFiles:
     def lock(self) -> None:
         """Make sure that no other hub uses this socket; raises Refused if one does."""
         _check_folder(os.path.dirname(self.socket))
-        self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            self._lock = os.open(self._lock_path, flags, 0o600)
+        except OSError as error:  # a folder that is read-only, full, or of another kind
+            raise Unavailable(
+                f"{self._lock_path} cannot be written: {error.strerror}",
+                hint="make its folder writable, or use --socket PATH in another one",
+            ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -268,6 +268,12 @@ def _hosts(listen: Listen | None, more: tuple[str, ...]) -> frozenset[str]:
     return frozenset(each.lower() for each in (*names, listen.text, *more))
 
 
+def _no_password() -> str:
+    raise Invalid(
+        "the key of the certificate is encrypted", hint="openssl pkey -in KEY -out PLAIN decrypts it"
+    )
+
+
 def _tls(options: Options) -> ssl.SSLContext | None:
     if bool(options.tls_cert) != bool(options.tls_key):
         raise Invalid("TLS needs a certificate and its key", hint="--tls-cert FILE --tls-key FILE")
@@ -276,7 +282,7 @@ def _tls(options: Options) -> ssl.SSLContext | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(options.tls_cert, options.tls_key)
+        context.load_cert_chain(options.tls_cert, options.tls_key, password=_no_password)
     except OSError as error:
         raise Invalid(f"the certificate cannot be used: {error}", hint="check both files") from error
     return context
