@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 from bench.commands import clean_python, command_environment
 from bench.figures import Figure
+from bench.http_hooks import http_hooks
 from bench.places import Places
 from bench.repository import make_repository
 from bench.scale import Scale
@@ -56,7 +57,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
         subprocess.run([str(python), "-c", INIT], cwd=repository, env=environ, check=True)
         (program,) = Path(folder).glob("clean/lib/python*/site-packages/coord/integrations/hooks/main.py")
         best: dict[str, float] = {}
-        with _hub(python, repository, environ) as hub:
+        with _hub(python, repository, environ) as (hub, url):
             for number in range(scale.commands + 1):
                 for name, (words, told) in _calls(str(python), str(program), repository, number).items():
                     seen = hub if name.startswith(THROUGH_HUB) else environ
@@ -64,6 +65,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
                     if number:  # the first one compiles
                         best[name] = min(took, best.get(name, took))
             exchanges = _exchanges(python, repository, hub, scale.commands * 20)
+            by_http = http_hooks(url, repository, hub, scale.commands * 20)
     python_ms, bare_ms = best.pop("pass") * 1000, best.pop(BARE) * 1000
     for name in [name for name in best if name.startswith(THROUGH_HUB)]:
         took_ms = best.pop(name) * 1000
@@ -73,6 +75,9 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     for name, value in (("p50", median(exchanges)), ("best", min(exchanges))):
         most = MOST_SERVER_MS if name == "p50" else None
         yield Figure("hooks", "sqlite", f"the hub's part before an edit, {name}", value, "ms", most=most)
+    yield Figure(
+        "hooks", "sqlite", "http hook before an edit, p50", median(by_http), "ms", most=MOST_SERVER_MS
+    )
     for name, seconds in best.items():
         most = None if name.startswith("part") or name.endswith(SHELL) else MOST_TIMES_PYTHON
         detail = {"hook_ms": seconds * 1000, "python_ms": python_ms}
@@ -112,8 +117,8 @@ def _calls(python: str, program: str, repository: Path, number: int) -> dict[str
 
 
 @contextmanager
-def _hub(python: Path, repository: Path, environ: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Run a hub of the clean environment, with the server of this one; yield what its hooks see."""
+def _hub(python: Path, repository: Path, environ: dict[str, str]) -> Iterator[tuple[dict[str, str], str]]:
+    """Run a hub of the clean environment, with the server of this one; yield what hooks see, and its URL."""
     libraries = (
         str(Path(hub_client.__file__).parents[3]),
         *(path for path in sys.path if "site-packages" in path),
@@ -122,12 +127,12 @@ def _hub(python: Path, repository: Path, environ: dict[str, str]) -> Iterator[di
     with tempfile.TemporaryDirectory(prefix="cb-") as folder:
         found = {**environ, "XDG_RUNTIME_DIR": folder}
         found.pop("COORD_HUB", None)
-        words = [str(python), "-c", code, "serve", "--listen", "-"]
+        words = [str(python), "-c", code, "serve", "--listen", "127.0.0.1:0"]
         with subprocess.Popen(words, cwd=repository, env=found, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None
-                assert '"ok":true' in process.stdout.readline()
-                yield found
+                ready = json.loads(process.stdout.readline())
+                yield found, str(ready["listen"])
             finally:
                 process.terminate()
 

@@ -226,6 +226,13 @@ MUTANTS = [
         (f"{HTTP_TESTS}::test_a_process_acts_for_its_own_session",),
     ),
     Mutant(
+        "a hub that wakes up late takes a lock for a hook that has gone",
+        "coord.transports.hub.hooks.http_form:HttpHooks.answer",
+        "if _has_left(request.peer.fd):",
+        "if False:",
+        (f"{HTTP_TESTS}::test_a_hub_that_wakes_up_late_takes_no_lock",),
+    ),
+    Mutant(
         "every event comes by HTTP",
         "coord.transports.hub.hooks.http_form:hook",
         "if request.peer.unix or name not in EVENTS:",

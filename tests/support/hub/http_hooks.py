@@ -15,8 +15,12 @@ import http.client, json, sys
 open("/proc/self/comm", "w").write(sys.argv[1])
 connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[2]), timeout=60)
 for line in sys.stdin:
-    path, body, headers = json.loads(line)
+    path, body, headers, leaves = json.loads(line)
     connection.request("POST", path, body.encode(), headers)
+    if leaves:
+        connection.close()
+        print("[0, \\"\\"]", flush=True)
+        continue
     answer = connection.getresponse()
     print(json.dumps([answer.status, answer.read().decode()]), flush=True)
 """
@@ -47,8 +51,15 @@ class StandIn(NamedTuple):
     token: str
     git_directory: str = ""
 
-    def send(self, event: Mapping[str, Any] | str, *, token: str | None = None, **headers: str) -> Answered:
-        """Send an event over the same connection as before."""
+    def send(
+        self,
+        event: Mapping[str, Any] | str,
+        *,
+        token: str | None = None,
+        leaves: bool = False,
+        **headers: str,
+    ) -> Answered:
+        """Send an event over the same connection as before; one that `leaves` waits for no answer."""
         body = event if isinstance(event, str) else json.dumps(event)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         bearer = self.token if token is None else token
@@ -56,7 +67,7 @@ class StandIn(NamedTuple):
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         path = f"{PATH}?git={quote(self.git_directory)}"
-        self.process.stdin.write(json.dumps([path, body, head]) + "\n")
+        self.process.stdin.write(json.dumps([path, body, head, leaves]) + "\n")
         self.process.stdin.flush()
         return Answered(*json.loads(self.process.stdout.readline()))
 

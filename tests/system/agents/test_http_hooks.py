@@ -85,6 +85,7 @@ def test_only_a_hub_that_answers_lets_claude_write(tmp_path: Path) -> None:
                 os.kill(hub.process.pid, signal.SIGCONT)
                 thawed.go.set()
                 assert revoked.reached.wait(MEET_S)
+                assert "file:frozen.txt" not in locks(place), "the hub woke up too late for it"
                 (known,) = json.loads(run(place, environ, "--json", "token", "list"))["tokens"]
                 run(place, environ, "token", "revoke", known["id"])
                 revoked.go.set()

@@ -1,7 +1,9 @@
 """Hooks that Claude Code sends by HTTP: the hook program's answers, and a refusal in any doubt."""
 
+import os
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,6 +102,17 @@ def test_a_process_acts_for_its_own_session(served: Served, ada: StandIn) -> Non
         )
         thief.send(edit(served.root, "owner", "three.txt", **AFTER))
     assert served.owners()["file:three.txt"] == "owner"
+
+
+def test_a_hub_that_wakes_up_late_takes_no_lock(served: Served, ada: StandIn) -> None:
+    """Claude Code gave up, blocked the call and closed its connection while the hub was frozen."""
+    assert ada.send(edit(served.root, "sleepy", "before.txt")).allows
+    os.kill(served.hub.process.pid, signal.SIGSTOP)
+    ada.send(edit(served.root, "sleepy", "late.txt"), leaves=True)
+    os.kill(served.hub.process.pid, signal.SIGCONT)
+    assert ada.send(edit(served.root, "sleepy", "next.txt")).allows
+    owners = served.owners()
+    assert ("file:next.txt" in owners, "file:late.txt" in owners) == (True, False)
 
 
 @pytest.mark.parametrize("name", ["curl", "python3"])

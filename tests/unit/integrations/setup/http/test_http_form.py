@@ -105,6 +105,24 @@ def test_the_form_comes_and_goes(run: Run, claude: Claude, repository: Path, tmp
     }
 
 
+def test_a_repair_keeps_the_form(run: Run, claude: Claude, repository: Path) -> None:
+    """What an agent or a person removed comes back by HTTP, and the tools that are added later are commands."""
+    claude(NEW)
+    init(run, "--hub=http")
+    text = (repository / SETTINGS).read_text()
+    (repository / SETTINGS).write_text("{}")
+    run("doctor", "--fix")
+    assert (repository / SETTINGS).read_text() == text
+    assert run("init", "--yes", "--hub=http", "--tools", "codex,claude")[0] == 0
+    assert (repository / SETTINGS).read_text() == text
+    assert '"http"' not in (repository / ".codex/hooks.json").read_text()
+    assert run("uninstall", "--tools", "codex")[0] == 0
+    assert (repository / SETTINGS).read_text() == text
+    assert len(tokens(repository)) == 1
+    assert run("uninstall", "--tools", "claude")[0] == 0
+    assert tokens(repository) == []
+
+
 def test_hooks_without_a_journal_are_removed(run: Run, claude: Claude, repository: Path) -> None:
     claude(NEW)
     init(run, "--hub=http")
