@@ -106,7 +106,7 @@ def test_the_form_comes_and_goes(run: Run, claude: Claude, repository: Path, tmp
 
 
 def test_a_repair_keeps_the_form(run: Run, claude: Claude, repository: Path) -> None:
-    """What an agent or a person removed comes back by HTTP, and the tools that are added later are commands."""
+    """What somebody removed comes back by HTTP, and tools that are added later have commands."""
     claude(NEW)
     init(run, "--hub=http")
     text = (repository / SETTINGS).read_text()
