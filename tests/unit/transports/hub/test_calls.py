@@ -19,6 +19,7 @@ from tests.unit.transports.hub.api.test_every_route import ENDPOINTS, SECRET
 ANN = wire.Target(tenant="ann")
 READ = wire.raw(ListLocks(Caller("s1")))
 WRITE = wire.raw(ClaimTask("ann", "x1", "x1", "agent", "s1", 60_000))
+AFTER = {"session_id": "s1", "hook_event_name": "PostToolUse"}
 MCP = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "coord://events?after=0"}}
 
 
@@ -38,6 +39,7 @@ INNER = {
     "/v1/tail": Asked("POST", wire.Tail(ANN, 0, 1000), 403),
     "/v1/trim": Asked("POST", wire.Trim(ANN), 403),
     "/v1/hook": Asked("POST", {}, 409),
+    "/v1/hook/claude": Asked("POST", AFTER, 403, "git=/"),
     "/v1/hook/printed": Asked("POST", {}, 409),
     "/v1/stream": Asked("GET", {}, 403, "tenant=ann&after=0"),
     "/v1/ws": Asked("GET", {}, 426, "tenant=ann&after=0"),
@@ -94,7 +96,7 @@ def test_a_viewer_changes_nothing(hub: HubHarness, path: str) -> None:
     hub.ask("GET", "/v1/locks", token=token)  # its first use is noted
     before = hub.database.log("ann").seen.offset
     answer = ask(hub, path, INNER[path], token)
-    writes = path in ("/v1/call", "/v1/trim", "/v1/login-link")
+    writes = path in ("/v1/call", "/v1/trim", "/v1/hook/claude", "/v1/login-link")
     assert (answer.status == 403) is writes
     assert hub.database.log("ann").seen.offset == before
 
