@@ -45,6 +45,7 @@ SEED_NAMES = {
     "message.sent_to_group": "group_message",
     "delegation.added": "delegated",
     "delegation.cancelled": "delegation_cancelled",
+    "session.compacted": "agent:context_compacted",
 }
 """The names that the founding documents use for the same (CFL-23)."""
 
@@ -58,6 +59,7 @@ MODULES = (
     "coord.core.locks.schema",
     "coord.core.tasks.schema",
     "coord.core.git_log",
+    "coord.core.brief.schema",
 )
 """Where events are defined; imported only when somebody asks for all names."""
 

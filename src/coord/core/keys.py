@@ -240,6 +240,11 @@ def session(session_id: str) -> str:
     return f"session/{session_id}"
 
 
+def crew(project: str) -> str:
+    """How often sessions of a project began or ended."""
+    return f"crew/{project}"
+
+
 def process(of: Process) -> str:
     """Index: the sessions that live in a process."""
     return f"process/{of.machine}/{of.boot}/{of.namespace}/{of.pid}-{of.start}"

@@ -123,6 +123,14 @@ class Transaction:
         value: Any = item.value  # of this kind: a key has only one
         return value  # type: ignore[no-any-return]
 
+    def peek(self, key: str, kind: type[AnyStored]) -> AnyStored | None:
+        """Return the record as far as it is known; the commit does not verify it, so it is only a hint."""
+        item = self.writes.get(key) or self._known.get(key)
+        if item is None:
+            return self._source.get(key, kind)
+        value: Any = item.value
+        return value  # type: ignore[no-any-return]
+
     def version(self, key: str) -> int:
         """Return the offset of the commit that wrote a record; 0 if this command did."""
         return 0 if key in self.writes else self._source.version(key)

@@ -66,6 +66,8 @@ def get_brief(tx: Transaction, command: GetBrief, now: int) -> Brief:
         brief,
         messages=len(waiting_messages(tx, name, now)),
         emergencies=session.emergencies,
+        epoch=session.epoch,
+        company=sum(not _is_inside(member.session, session) for member in members),
         waits=shown.waits,
         delegations=_delegations(tx, command, name, now),
         locks=sorted(_locked(tx, name, now)),
@@ -100,6 +102,11 @@ def _below(crew: Crew, name: str) -> set[str]:
         if above and above == name:
             found.add(session_id)
     return found
+
+
+def _is_inside(other: Session, session: Session) -> bool:
+    """Whether two sessions live in one process: an agent and its sub-agents, which know each other."""
+    return session.process is not None and other.process == session.process
 
 
 def _delegations(tx: Transaction, command: GetBrief, name: str, now: int) -> list[DelegationInfo]:

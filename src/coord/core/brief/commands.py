@@ -61,9 +61,32 @@ class Brief(Reply, frozen=True, kw_only=True):
     emergencies: int = 0
     waits: list[SessionWait] = []
     delegations: list[DelegationInfo] = []
+    company: int = 0
+    """How many of the crew live outside of the process of the session: its sub-agents may live inside."""
     locks: list[str] = []
     digest: str = ""
     epoch: int = 0
+
+
+class RecordBrief(SessionCommand, frozen=True):
+    """Record that a hook gave the calling session its brief; the reply says whether its epoch still holds."""
+
+    rule = "coord.core.brief.delivery:record_brief"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    reply = bool
+    digest: str
+    offset: int
+    chars: int
+    epoch: int = 0
+
+
+class BeginEpoch(SessionCommand, frozen=True):
+    """Note that the context of the calling session began again: by `compact`, `clear` or `resume`."""
+
+    rule = "coord.core.brief.delivery:begin_epoch"
+    prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    reply = int
+    why: str = ""
 
 
 class GetBrief(SessionCommand, frozen=True):

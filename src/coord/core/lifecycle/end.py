@@ -22,7 +22,13 @@ from coord.core.messages.delegations import end_delegations_to
 from coord.core.messages.groups import leave_groups
 from coord.core.messages.undelivered import return_all
 from coord.core.sessions.commands import DeclareDead
-from coord.core.sessions.identify import ENDED_KEPT_MS, ancestors, find_session, unlist_process
+from coord.core.sessions.identify import (
+    ENDED_KEPT_MS,
+    ancestors,
+    count_crew_change,
+    find_session,
+    unlist_process,
+)
 from coord.core.sessions.liveness import evidence_of, liveness, thresholds_of
 from coord.core.sessions.queries import every_session, find_peer
 from coord.core.sessions.schema import Liveness, Session, SessionEnded
@@ -87,6 +93,7 @@ def end_session(
     tx.put(keys.session(name), ended, keys.due(now + ENDED_KEPT_MS))
     tx.emit(SessionEnded(name, session.agent, end_reason, evidence, successor, by))
     count_out(tx, name)
+    count_crew_change(tx, session)
     tx.prefetch(prefixes=(keys.delegation_prefix(name), keys.GROUP_PREFIX))
     end_delegations_to(tx, name, successor, now)
     leave_groups(tx, name)

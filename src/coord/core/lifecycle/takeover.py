@@ -66,7 +66,7 @@ def _move_lock(tx: Transaction, lock_at: LockAt, session: Session, *, lent: bool
     tx.delete(keys.session_lock(lock.owner, lock_at.key))
     tx.put(key, moved, deadline_key(moved))
     tx.put(keys.session_lock(session.session_id, key), LockRef(key=key))
-    touch_guard(tx, lock_at.resource)
+    touch_guard(tx, lock_at.resource, owner=session.session_id)
     tx.emit(LockMoved(lock.resource, lock.owner, session.session_id))
     for theirs in list(overlapping_locks(tx, lock_at.resource)) if lent else ():
         below = read_lock(tx, theirs.key)

@@ -515,23 +515,34 @@ class BeginToolCall(ResourceCommand, frozen=True, kw_only=True):
 class EndToolCallReply(Reply, frozen=True):
     """The locks of a session after a call, its running calls, and the last lock it was reminded of.
 
-    `emergencies` counts those in its inbox.
+    `emergencies` counts those in its inbox. `news`: others have changed something, and this call has to brief
+    its session (`tool_calls.py`), which got `briefed` before.
     """
 
     locks: list[LockInfo]
     under_way: int = 0
     reminded: int = 0
     emergencies: int = 0
+    news: bool = False
+    briefed: str = ""
+    briefed_offset: int = 0
+    epoch: int = 0
 
 
 class EndToolCall(SessionCommand, frozen=True):
-    """Record the end of a tool call, or of all calls; the locks of the session are extended."""
+    """Record the end of a tool call, or of all calls; the locks of the session are extended.
+
+    With `news_every_ms` the reply says whether there is news for the session, at most once in that time;
+    `repository` is the id of the repository whose locks count.
+    """
 
     rule = "coord.core.locks.tool_calls:end_tool_call"
-    prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    prefetch_keys = "coord.core.locks.tool_calls:end_reads"
     prefetch_ranges = "coord.core.locks.tool_calls:held_ranges"
     reply = EndToolCallReply
     call: str = ""
+    repository: str = ""
+    news_every_ms: int = 0
 
 
 class ReleaseHookLocks(LockCommand, frozen=True):

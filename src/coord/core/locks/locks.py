@@ -43,6 +43,7 @@ from coord.core.locks.uses import claims_using, expiry_of, without_uses
 from coord.core.messages.inbox import notify
 from coord.core.messages.quoting import quote_name
 from coord.core.ranges import Range
+from coord.core.sessions.changes import next_change
 from coord.core.sessions.identify import ancestors, caller_reads
 from coord.core.sessions.liveness import evidence_of, thresholds_of
 from coord.core.sessions.schema import Session
@@ -257,7 +258,7 @@ def grant(
         tx.emit(LockRenewed(lock.resource, lock.owner, lock.fence, lock.expires_ms))
         return lock
     tx.put(keys.session_lock(lock.owner, key), LockRef(key=key))
-    touch_guard(tx, resource)
+    touch_guard(tx, resource, owner=lock.owner)
     names = (lock.resource, lock.owner, lock.agent, lock.mode.value)
     tx.emit(LockAcquired(*names, lock.expires_ms, lock.reason, waited_ms))
     return lock
@@ -295,7 +296,8 @@ def end_lock(
     until_ms = end_ms(lock, end_reason, now)
     tx.delete(lock_at.key)
     tx.delete(keys.session_lock(lock.owner, lock_at.key))
-    touch_guard(tx, lock_at.resource, lost_ms=until_ms if end_reason in LOST else 0)
+    lost_ms = until_ms if end_reason in LOST else 0
+    touch_guard(tx, lock_at.resource, lost_ms=lost_ms, owner=lock.owner)
     record_end(
         tx, lock_at.key, EndedLock(lock=lock, until_ms=until_ms, end_reason=end_reason, by=by, note=note), now
     )
@@ -376,11 +378,14 @@ def _lent_on(tx: Transaction, child: LockAt, now: int) -> bool:
     )
 
 
-def touch_guard(tx: Transaction, resource: Resource, waiters: int = 0, lost_ms: int = 0) -> None:
-    """Write the guard of a space, and count the requests that begin or stop waiting there."""
+def touch_guard(
+    tx: Transaction, resource: Resource, waiters: int = 0, lost_ms: int = 0, owner: str = ""
+) -> None:
+    """Write the guard of a space; count requests that begin or stop to wait, and locks of an owner."""
     guard = tx.get(resource.guard, Guard) or Guard()
     lost_ms = max(guard.lost_ms, lost_ms)
-    changed = msgspec.structs.replace(guard, waiters=guard.waiters + waiters, lost_ms=lost_ms)
+    counted = next_change(guard, owner) if owner else {}
+    changed = msgspec.structs.replace(guard, waiters=guard.waiters + waiters, lost_ms=lost_ms, **counted)
     tx.put_late(resource.guard, changed)
 
 

@@ -144,10 +144,16 @@ class LostHookLock(Stored, frozen=True, tag=1):
 
 
 class Guard(Stored, frozen=True, tag=1):
-    """Written by every change to a lock in a space: the number of waiters and the time of the last loss."""
+    """Written by every change to a lock in a space: the number of waiters and the time of the last loss.
+
+    `changes` counts the grants and ends of locks, whose last owner was `by` (`sessions/changes.py`).
+    """
 
     waiters: int = 0
     lost_ms: int = 0
+    changes: int = 0
+    by: str = ""
+    others: int = 0
 
 
 class WaitState(StrEnum):

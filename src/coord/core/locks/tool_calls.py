@@ -4,6 +4,12 @@ A lock taken by a hook names the worktree of the file. A hook releases it when n
 more, but never during a call of its session, because that call may be about to write. If such a
 lock was lost and another session had the file since, the next call is refused once: the session has
 seen an old version of the file.
+
+The end of a call also says whether there is news for its session: others changed a lock, or an agent came or
+went. Two records count these changes. Their numbers are compared with those that the session has `seen`, so a
+call without news costs two reads that are loaded with all others, and no write. The numbers are hints: the
+commit does not verify them. The call that gets `news` briefs the session. No other call gets the same news,
+unless the first one does not report in time that it briefed the session.
 """
 
 import msgspec
@@ -32,13 +38,20 @@ from coord.core.locks.locks import (
     read_lock,
 )
 from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources, prefetch_keys
-from coord.core.locks.schema import EndReason, Lock, LockRenewed, LostHookLock, Mode
+from coord.core.locks.schema import EndReason, Guard, Lock, LockRenewed, LostHookLock, Mode
 from coord.core.locks.table import widens
 from coord.core.locks.uses import HOOK
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.ranges import Range
-from coord.core.sessions.identify import HEARTBEAT_QUIET_MS, ancestors, ensure_session, put_session
-from coord.core.sessions.schema import Session
+from coord.core.sessions.changes import changes_by_others
+from coord.core.sessions.identify import (
+    HEARTBEAT_QUIET_MS,
+    ancestors,
+    caller_reads,
+    ensure_session,
+    put_session,
+)
+from coord.core.sessions.schema import CrewChanges, Session
 from coord.core.transaction import PAGE, Transaction
 
 CALLS_MAX = 64
@@ -47,6 +60,8 @@ CALL_MS = 660_000
 """The longest lease without a call that needs it."""
 OUTDATED_BY_CALLS = ("starting", "completed")
 """Reports that a tool call disproves: the session has started, and it is not at its end."""
+OFFER_MS = 60_000
+"""After this time, news that a call did not report as delivered is given to another call."""
 GRANTS_MAX = 1000
 """How many later grants a call reads; beyond that the file counts as changed."""
 
@@ -169,6 +184,12 @@ def _taken_since(tx: Transaction, resource: Resource, session: Session) -> Lock 
     return None
 
 
+def end_reads(command: EndToolCall) -> list[str]:
+    """Return the keys that the end of a call reads."""
+    counted = _news_reads(command.caller.project, command.repository) if command.news_every_ms else ()
+    return [*caller_reads(command), *counted]
+
+
 def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCallReply:
     """Record the end of a call, and extend the locks of its session."""
     session = ensure_session(tx, command.caller, now)
@@ -177,9 +198,11 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
 
         tool_goes_on(tx, session, now, command.call, all_calls=not command.call)
         session = tx.get(keys.session(session.session_id), Session) or session
+    news = _look_for_news(tx, session, command.repository, command.news_every_ms, now)
+    session = news or session
     left = _under_way(session, now) if command.call else {}
     left.pop(command.call, None)
-    if left != session.calls:
+    if left != session.calls or news is not None:
         running = session.current_command if left else ""
         session = put_session(tx, msgspec.structs.replace(session, calls=left, current_command=running))
     _keep(tx, session, now)
@@ -188,7 +211,8 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
         for lock_at in locks_of(tx, session.session_id)
         if (lock := read_lock(tx, lock_at.key)) is not None and ended_by_time(lock, now) is None
     ]
-    return EndToolCallReply(held, len(left), session.reminded, session.emergencies)
+    last = (session.briefed, session.briefed_offset, session.epoch)
+    return EndToolCallReply(held, len(left), session.reminded, session.emergencies, news is not None, *last)
 
 
 def _under_way(session: Session, now: int) -> dict[str, int]:
@@ -239,3 +263,25 @@ def release_hook_locks(tx: Transaction, command: ReleaseHookLocks, now: int) -> 
             released += [lock_at.lock.resource] if tx.get(lock_at.key, Lock) is None else []
     grant_waiters(tx, freed, now)
     return ReleaseReply(released)
+
+
+def _news_reads(project: str, repository: str) -> list[str]:
+    """Return the keys of the records that count changes."""
+    return [keys.guard(f"file/{repository}"), keys.crew(project)] if repository and project else []
+
+
+def _look_for_news(
+    tx: Transaction, session: Session, repository: str, every_ms: int, now: int
+) -> Session | None:
+    """Return the session with the changes that it is briefed about now; None if there is no news for it."""
+    counted = _news_reads(session.project, repository)
+    if not counted or not every_ms or now - max(session.briefed_ms, session.seen_ms) < every_ms:
+        return None
+    name = session.session_id
+    locks = changes_by_others(tx.peek(counted[0], Guard), name)
+    crew = changes_by_others(tx.peek(counted[1], CrewChanges), name)
+    if (locks, crew) == session.seen:
+        delivered = session.briefed_ms >= session.seen_ms
+        if delivered or now < session.seen_ms + OFFER_MS:
+            return None
+    return msgspec.structs.replace(session, seen=(locks, crew), seen_ms=now)

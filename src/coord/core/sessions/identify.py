@@ -13,9 +13,10 @@ from coord.core.dispatch import dispatch
 from coord.core.errors import Dead, Impostor, Invalid, Refused
 from coord.core.identity import Caller, Process, ProcessState
 from coord.core.limits import count_in
+from coord.core.sessions.changes import next_change
 from coord.core.sessions.commands import TokenMayAct
 from coord.core.sessions.liveness import SUSPECT_MS, thresholds_of
-from coord.core.sessions.schema import ProcessSessions, Session, SessionRegistered
+from coord.core.sessions.schema import CrewChanges, ProcessSessions, Session, SessionRegistered
 from coord.core.transaction import Transaction
 
 HEARTBEAT_QUIET_MS = 15_000
@@ -279,7 +280,17 @@ def put_session(tx: Transaction, session: Session, *, implicit: bool = False) ->
         event = SessionRegistered(session.session_id, session.agent, session.parent, ancestry, implicit)
         tx.emit(event)
         mark_parent(tx, session.parent)
+        count_crew_change(tx, session)
     return session
+
+
+def count_crew_change(tx: Transaction, session: Session) -> None:
+    """Count that the session of an agent begins or ends in its project."""
+    if session.person or not session.project:
+        return
+    key = keys.crew(session.project)
+    before = tx.get(key, CrewChanges) or CrewChanges()
+    tx.put_late(key, msgspec.structs.replace(before, **next_change(before, session.session_id)))
 
 
 def mark_parent(tx: Transaction, parent: str) -> None:

@@ -56,6 +56,14 @@ class SessionHung(Event, frozen=True, tag="session.hung"):
     runner: bool = False
 
 
+class SessionCompacted(Event, frozen=True, tag="session.compacted"):
+    """The context of a session was compacted, so it needs to know everything again."""
+
+    session: str
+    agent: str
+    epoch: int
+
+
 class Session(Stored, frozen=True, tag=1):
     """A session; kept for a day after its end.
 
@@ -70,6 +78,10 @@ class Session(Stored, frozen=True, tag=1):
     `emergencies` counts the emergencies in its inbox: while there is one, hooks stop its tool calls.
     `runner` is the process in which `coord work` runs it; coord may end that process if it hangs.
     `hung_beat_ms` is the heartbeat after which the session was last reported as hung.
+    `seen` are the changes by others, of locks and of sessions, about which a hook was asked at `seen_ms` to
+    brief the session (`locks/tool_calls.py`). `briefed` is the digest of the facts that it got last, at
+    `briefed_ms`, and `briefed_offset` the offset up to which they go. `epoch` counts how often its context
+    began again.
     """
 
     session_id: str = ""
@@ -112,6 +124,20 @@ class Session(Stored, frozen=True, tag=1):
     """The token with which it came over the network; empty if it came from the machine of the store."""
     questions: int = 0
     """How many of its questions are not closed: without any, no rule looks for them."""
+    seen: tuple[int, int] = (0, 0)
+    seen_ms: int = 0
+    briefed: str = ""
+    briefed_ms: int = 0
+    briefed_offset: int = 0
+    epoch: int = 0
+
+
+class CrewChanges(Stored, frozen=True, tag=1):
+    """How often sessions of agents began or ended in a project; the last was `by` (`sessions/changes.py`)."""
+
+    changes: int = 0
+    by: str = ""
+    others: int = 0
 
 
 class ProcessSessions(Stored, frozen=True, tag=1):

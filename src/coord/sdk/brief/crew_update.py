@@ -35,13 +35,6 @@ RULES = (
     "- `coord lock FILE` waits for a file, `coord unlock FILE` releases it; a commit releases what it has.",
     "- `coord send ID request TEXT` writes to an agent, `coord recv` reads answers, `coord peers` lists all.",
 )
-CHARS_PER_TOKEN = 4
-"""Roughly, for English text and paths."""
-
-
-def estimated_tokens(chars: int) -> int:
-    """Return about how many tokens a model needs for a text of this length."""
-    return -(-chars // CHARS_PER_TOKEN)
 
 
 class Section(msgspec.Struct):

@@ -168,7 +168,10 @@ def test_a_session_that_moves_to_a_full_project_counts_there() -> None:
 
 
 def test_what_it_costs() -> None:
-    """DESIGN §3: without a limit one read when a session begins, nothing afterwards and no record."""
+    """DESIGN §3: without a limit one read when a session begins, nothing afterwards and no record.
+
+    The other read is that of `crew/p`, which counts that an agent joins.
+    """
     harness = LockHarness()
 
     def reads(command: Any) -> int:
@@ -179,7 +182,7 @@ def test_what_it_costs() -> None:
     harness.beat("warm-up")
     agent = Caller("s1", project="p")
     begins = reads(Heartbeat(agent))
-    assert begins - reads(Heartbeat(msgspec.structs.replace(agent, session="s2", person=True))) == 1
+    assert begins - reads(Heartbeat(msgspec.structs.replace(agent, session="s2", person=True))) == 2
     assert keys.count_agents("p") not in harness.store.written
     harness.engine.call(ChangeSettings({"max_agents": 5}, "p"))
     harness.pass_time(20_000)

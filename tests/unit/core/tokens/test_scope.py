@@ -45,6 +45,7 @@ NOT_OF_A_PROJECT = {
     *("ReceiveMessages", "Register", "SendMessage", "ShowGroup", "TokenMayAct", "UpdateSession"),
     # a question belongs to the project of its session, which its rule compares with the token
     *("AnswerQuestion", "AskQuestion", "GetQuestion", "WithdrawQuestion"),
+    *("BeginEpoch", "GetBrief", "RecordBrief"),  # GetBrief shows the project of the caller, which is narrowed
     # locks belong to a repository
     *("AcquireLocks", "BeginToolCall", "CheckFences", "CheckLocks", "ConfirmWait", "EndTaskWait"),
     *("EndToolCall", "GetLocks", "ListLockPeriods", "ListLockRequests", "ListLocks", "ListWaits"),

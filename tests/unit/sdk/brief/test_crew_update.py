@@ -8,7 +8,7 @@ from coord.core.brief.commands import AgentContextInfo, Brief, Health
 from coord.core.messages.commands import DelegationInfo
 from coord.core.sessions.commands import SessionWait
 from coord.sdk.brief.activity import RecentEvent
-from coord.sdk.brief.crew_update import CHARS_MAX, crew_update, estimated_tokens
+from coord.sdk.brief.crew_update import CHARS_MAX, crew_update
 
 NOON = 1_700_050_000_000 - 1_700_050_000_000 % 86_400_000 + 12 * 3_600_000
 """A day at 12:00:00 UTC."""
@@ -173,7 +173,3 @@ def test_new_activity_outlives_old_activity_and_idle_agents() -> None:
     assert "Started task t0" in text
     assert "Started task t1" in text
     assert "Started task t4" not in text
-
-
-def test_tokens_are_estimated_from_characters() -> None:
-    assert [estimated_tokens(chars) for chars in (0, 1, 4, 5, 1500)] == [0, 1, 1, 2, 375]

@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
+from coord.core.brief.delivery import estimated_tokens
 from coord.sdk.brief.activity import RecentEvent
 from coord.sdk.brief.brief import FullBrief, full_brief
-from coord.sdk.brief.crew_update import estimated_tokens
 from coord.sdk.client.client import Client
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, chosen_form, fields_of, timestamp

@@ -144,6 +144,8 @@ INTERNAL = {
     "WatchLocks": "for the process that guards a running command",
     "BeginToolCall": "for hooks beside the files",
     "EndToolCall": "for hooks beside the files",
+    "RecordBrief": "for hooks, which give an agent its brief",
+    "BeginEpoch": "for hooks, which see that a context begins again",
     "ReleaseHookLocks": "for hooks beside the files",
     "RecordCommit": "for git hooks beside the files",
     "RecordMerge": "for git beside the files",
