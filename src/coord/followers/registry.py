@@ -6,7 +6,7 @@ from coord.core.errors import NotFound
 from coord.core.ids import short_repr
 from coord.followers.follower import Follower
 
-FOLLOWERS: dict[str, str] = {}
+FOLLOWERS: dict[str, str] = {"metrics": "coord.followers.metrics.follower:MetricsFollower"}
 """The class of each follower, as `module:class`."""
 
 

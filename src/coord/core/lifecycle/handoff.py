@@ -183,7 +183,7 @@ def _hand_over_claim(
     )
     tx.put(keys.task(command.project, command.task), ended)
     names = (command.project, command.task, stored.generation, giver.session_id, stored.agent)
-    tx.emit(TaskReleased(*names, ReleaseReason.VOLUNTARY.value, note))
+    tx.emit(TaskReleased(*names, ReleaseReason.VOLUNTARY.value, note, now - stored.claimed_ms))
     agent = taker.agent or taker.session_id
     ask = ClaimTask(
         *(command.tenant, command.project, command.task, agent, taker.session_id, stored.lease_ms),

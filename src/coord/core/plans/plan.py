@@ -104,7 +104,11 @@ def add_one(tx: Transaction, project: str, new: NewTask, now: int) -> str:
         return "same"
     stored = tx.get(task_key, Task) or Task(state=TaskStatus.PENDING)
     task = msgspec.structs.replace(
-        stored, planned=True, queue=ready_index_key(project, spec), track=spec.track
+        stored,
+        planned=True,
+        queue=ready_index_key(project, spec),
+        track=spec.track,
+        begun_ms=stored.begun_ms or now,
     )
     tx.put(spec_key, spec)
     _index(tx, project, new.task_id, before, spec)

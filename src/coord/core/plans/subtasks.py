@@ -82,5 +82,6 @@ def _unclaimed(task: Task) -> Task:
         planned=True,
         queue=task.queue,
         track=task.track,
+        begun_ms=task.begun_ms,
         unknown=task.unknown,
     )

@@ -267,6 +267,7 @@ def _grant(
         track=previous.track,
         retries=previous.retries,
         user=user_of(command),
+        begun_ms=previous.begun_ms or now,
         unknown=previous.unknown,
     )
     if task.planned:
@@ -304,7 +305,7 @@ def _archive_previous(
     grant_waiters(tx, remove_from_indexes(tx, which, stored, now), now)
     if previous.claim is ACTIVE:
         names = (which.project, which.task, previous.generation, previous.session, previous.agent)
-        tx.emit(TaskSuperseded(*names, command.session, command.reason))
+        tx.emit(TaskSuperseded(*names, command.session, command.reason, now - previous.claimed_ms))
         previous = msgspec.structs.replace(
             previous,
             claim=ClaimState.SUPERSEDED,
@@ -376,6 +377,7 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
             task.agent,
             command.reason.value,
             command.note,
+            now - task.claimed_ms,
         )
     )
     return ReleaseResult(True, ReleaseOutcome.RELEASED)
@@ -497,7 +499,7 @@ def remove_from_indexes(tx: Transaction, which: TaskCommand, stored: Task, now: 
             freed = work.vacate_track(tx, which, stored, now)
         if now >= stored.expires_ms:
             names = (which.project, which.task, stored.generation, stored.session, stored.agent)
-            tx.emit(TaskExpired(*names, stored.expires_ms))
+            tx.emit(TaskExpired(*names, stored.expires_ms, stored.expires_ms - stored.claimed_ms))
             lost = ClaimLoss(generation=stored.generation, at_ms=stored.expires_ms)
             record_loss(tx, stored.session, which.project, which.task, lost)
     elif stored.claim is EXPIRED:

@@ -91,5 +91,5 @@ def _end_claim(
     else:
         schedule_retry(tx, which.project, which.task, task, now, backoff=False)
     names = (which.project, which.task, task.generation, task.session, task.agent)
-    tx.emit(TaskReleased(*names, reason.value, note))
+    tx.emit(TaskReleased(*names, reason.value, note, now - task.claimed_ms))
     return freed

@@ -52,7 +52,12 @@ def _reset(tx: Transaction, command: ResetTask, now: int) -> int:
             task = _end_by_reset(tx, command, task, now)
         index_key = retention_index_key(limits_of(tx, command.tenant), now)
         tx.put(keys.history(command.project, command.task, task.generation), task, index_key)
-    opened = Task(generation=task.generation, reset_generation=task.generation, unknown=stored.unknown)
+    opened = Task(
+        generation=task.generation,
+        reset_generation=task.generation,
+        begun_ms=now,
+        unknown=stored.unknown,
+    )
     if stored.planned:
         planned.reopen(tx, command.project, command.task, stored, opened, now)
     else:
@@ -64,7 +69,7 @@ def _reset(tx: Transaction, command: ResetTask, now: int) -> int:
 def _end_by_reset(tx: Transaction, command: ResetTask, task: Task, now: int) -> Task:
     end_reason, note = ReleaseReason.RESET, command.reason
     names = (command.project, command.task, task.generation, task.session, task.agent)
-    tx.emit(TaskReleased(*names, end_reason.value, note))
+    tx.emit(TaskReleased(*names, end_reason.value, note, now - task.claimed_ms))
     ended = msgspec.structs.replace(task, claim=RELEASED, ended_ms=now, end_reason=end_reason, note=note)
     record_taken_claim(tx, command, ended)
     return ended

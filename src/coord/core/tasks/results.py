@@ -116,6 +116,8 @@ def _accept(
             task.agent,
             command.work_product,
             command.result_bytes,
+            now - task.claimed_ms,
+            now - (task.begun_ms or task.claimed_ms),
         )
     )
     return SubmissionResult(True, ACCEPTED, task.generation, work_product_ref=command.work_product)

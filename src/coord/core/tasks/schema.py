@@ -25,8 +25,8 @@ class Task(Stored, frozen=True, tag=1):
 
     A `planned` task was added: `queue` is its index key while it is ready, `track` its track. `locked` are
     the files that its claim locked, in `repository`; `fence` is the newest fence of these locks once the
-    claim has expired. After a failure it is not ready before `retry_ms`. If the task was split,
-    `parts_done` counts the parts that are done or skipped.
+    claim has expired. It was added, or first claimed, at `begun_ms`. After a failure it is not ready before
+    `retry_ms`. If the task was split, `parts_done` counts the parts that are done or skipped.
     """
 
     generation: int = 0
@@ -54,6 +54,7 @@ class Task(Stored, frozen=True, tag=1):
     retry_ms: int = 0
     parts_done: int = 0
     user: str = ""
+    begun_ms: int = 0
 
 
 UNCLAIMED = Task()
@@ -252,12 +253,14 @@ class TaskReleased(TaskEvent, frozen=True, tag="task.released"):
 
     reason: str
     note: str = ""
+    worked_ms: int = 0
 
 
 class TaskExpired(TaskEvent, frozen=True, tag="task.expired"):
     """A lease expired."""
 
     expired_ms: int
+    worked_ms: int = 0
 
 
 class TaskSuperseded(TaskEvent, frozen=True, tag="task.superseded"):
@@ -265,13 +268,16 @@ class TaskSuperseded(TaskEvent, frozen=True, tag="task.superseded"):
 
     by_session: str
     reason: str
+    worked_ms: int = 0
 
 
 class TaskCompleted(TaskEvent, frozen=True, tag="task.completed"):
-    """A result was accepted."""
+    """A result was accepted, after `worked_ms` of this claim, `age_ms` after the task was added."""
 
     work_product: str
     result_bytes: int
+    worked_ms: int = 0
+    age_ms: int = 0
 
 
 class ResultRejected(TaskEvent, frozen=True, tag="task.result_rejected"):

@@ -193,6 +193,7 @@ def test_events_tell_the_audit_fields() -> None:
         "session": "s",
         "agent": "agent-s",
         "expired_ms": LATE,
+        "worked_ms": 60_000,
     }
     assert claimed[1] == {
         "event": "task.claimed",

@@ -55,7 +55,7 @@ COMMANDS = (
         handler="coord.transports.cli.handlers.records:metrics",
         reads=True,
         examples=("coord metrics",),
-        details="Computed from records and log on each call. Counters start again when the log is trimmed.",
+        details="Counters and histograms follow the log and survive a restart; gauges say what is now.",
     ),
     CommandSpec(
         "migrate",

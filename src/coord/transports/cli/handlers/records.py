@@ -8,6 +8,7 @@ from typing import Any
 
 from coord.core.errors import Invalid
 from coord.core.messages.quoting import visible
+from coord.followers.metrics.gauges import metrics as as_text
 from coord.sdk.admin.migrate import MigrationReport, cancel_migration
 from coord.sdk.admin.migrate import migrate as move
 from coord.sdk.client.client import Client
@@ -22,7 +23,6 @@ from coord.sdk.reports.activity import (
     newest_events,
     stats,
 )
-from coord.sdk.reports.metrics import metrics as as_text
 from coord.transports import arguments, exit_codes
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import connected

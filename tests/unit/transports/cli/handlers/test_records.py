@@ -14,12 +14,13 @@ import pytest
 
 import coord
 from coord.core.errors import Invalid
+from coord.followers.metrics.counts import LABELS_MAX
+from coord.followers.metrics.gauges import metrics
 from coord.sdk import log_reader
 from coord.sdk.client.client import Client
 from coord.sdk.coordinator import TaskCoordinator
 from coord.sdk.reports import activity
 from coord.sdk.reports.activity import EventFilter, event_filter, lock_periods, newest_events, stats
-from coord.sdk.reports.metrics import LABELS_MAX, metrics
 from coord.transports.cli.main import main
 from tests.support.docs.pages import blocks_in
 from tests.support.git_folders import git

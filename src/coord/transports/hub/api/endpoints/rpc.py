@@ -18,9 +18,9 @@ from coord.core.messages.commands import ReceiveMessages, SendMessage
 from coord.core.questions.commands import AnswerQuestion, AskQuestion, ListQuestions
 from coord.core.sessions.commands import Heartbeat, ListSessions, UpdateSession
 from coord.core.tokens.schema import Role
+from coord.followers.metrics.gauges import metrics as metrics_text
 from coord.sdk.client.connection import Connection
 from coord.sdk.reports.activity import EventFilter, lock_periods, newest_events, stats
-from coord.sdk.reports.metrics import metrics as metrics_text
 from coord.transports.arguments import project_resource
 from coord.transports.exit_codes import INVALID, failure
 from coord.transports.hub.api import replies

@@ -1,0 +1,33 @@
+"""The follower that counts the log for metrics."""
+
+import zlib
+
+import msgspec
+
+from coord.followers.follower import Follower, LogSource
+from coord.followers.metrics.counts import Counts
+from coord.sdk.log_reader import LoggedEvent
+
+LEVEL = 6
+_DECODER = msgspec.msgpack.Decoder(Counts)
+_ENCODER = msgspec.msgpack.Encoder(order="sorted")
+
+
+class MetricsFollower(Follower):
+    """Counts claims, results, locks, overwrites and deadlocks."""
+
+    name = "metrics"
+    about = "counters and histograms for Prometheus"
+
+    def __init__(self, source: LogSource) -> None:
+        super().__init__(source)
+        self.counts = Counts(source.tenant)
+
+    def apply(self, logged: LoggedEvent) -> None:
+        self.counts.apply(logged)
+
+    def dump(self) -> bytes:
+        return zlib.compress(_ENCODER.encode(self.counts), LEVEL)
+
+    def load(self, data: bytes) -> None:
+        self.counts = _DECODER.decode(zlib.decompress(data))
