@@ -86,6 +86,8 @@ class Engine:
         self._closed = False
         self._sweep_at = 0
         self._trim_due = False
+        self.on_events: Callable[[], None] = lambda: None
+        """Called after each commit with events, by the thread that committed: it has to be quick."""
 
     # Entry points.
 
@@ -394,6 +396,8 @@ class Engine:
         if not one_snapshot:
             offset = commit_and_confirm(self._store, commit, batch.deadline, self._runtime)
             self._trim_due = self._trim_due or (commit.writes and offset % TRIM_EVERY == 0)
+            if commit.events:
+                self.on_events()
         for job, _ in batch.completed:
             job.answered = True
             command = job.command

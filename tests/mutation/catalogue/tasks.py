@@ -92,8 +92,8 @@ MUTANTS = [
     Mutant(
         "a reset forgets the generation",
         "coord.core.tasks.reset:_reset",
-        "task.generation, reset_generation",
-        "0, reset_generation",
+        "generation=task.generation,\n        reset_generation",
+        "generation=0,\n        reset_generation",
         STORM,
     ),
     Mutant(

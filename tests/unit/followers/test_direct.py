@@ -13,7 +13,7 @@ from coord.followers.registry import FOLLOWERS, follower_class
 from coord.host.runtime.switched_on import FILE, switch, switched_on
 from coord.sdk.client.client import Client
 from coord.transports.cli.main import main
-from coord.transports.hub.followers.run import IDLE_S, LogFollowers
+from coord.transports.hub.followers.run import LOOK_S, LogFollowers
 from tests.support import counting_follower
 from tests.support.counting_follower import Counts
 
@@ -133,10 +133,10 @@ def test_a_hub_runs_what_is_wanted_now() -> None:
         folder = client.location.folder
         source = LogSource(client.engine, client.log, client.location, {})
         followers = LogFollowers(source)
-        assert followers.step() == IDLE_S
+        assert followers.step() == LOOK_S
         assert [run.name for run in followers.runner.runs] == ["counts"]
         switch(folder, "written", on=True)
         followers.step()
         assert [run.name for run in followers.runner.runs] == ["counts", "written"]
         Written.fails = True
-        assert 0 < followers.step() < IDLE_S, "it is tried again soon"
+        assert 0 < followers.step() < LOOK_S, "it is tried again soon"

@@ -1,7 +1,8 @@
 """Run the followers of each log that the hub has open.
 
-One task for each log waits for it to grow, and lets the followers read in a thread. While the log grows all
-the time, they read every `PAUSE_S` and not after every commit. A log that does not grow costs nothing.
+One task for each log lets the followers read in a thread after the hub has committed events, at most every
+`PAUSE_S`. What other processes commit is found every `LOOK_S`: waiting for that in the store would wake an
+idle hub four times a second.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from coord.core.errors import CoordError, Unavailable
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("coord.hub")
 THREADS = 2
 PAUSE_S = 0.05
-IDLE_S = 600.0
-"""How often the hub looks whether other followers are wanted, if the log does not grow."""
+LOOK_S = 15.0
+"""How often the hub looks for entries of other processes, and whether other followers are wanted."""
 RETRY_S = 5.0
 
 
@@ -45,7 +47,7 @@ class LogFollowers:
             self.runner.close()
             self._kinds, self.runner = wanted, Runner(self._source, wanted, runner_name())
         due_ms = self.runner.step()
-        return max(0.0, (due_ms - self._source.now()) / 1000) if due_ms else IDLE_S
+        return max(0.0, (due_ms - self._source.now()) / 1000) if due_ms else LOOK_S
 
 
 class HubFollowers:
@@ -57,6 +59,7 @@ class HubFollowers:
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[tuple[OpenStore, str], asyncio.Task[None]] = {}
         self._logs: dict[tuple[OpenStore, str], LogFollowers] = {}
+        self._waiting: set[asyncio.Event] = set()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="coord-follow")
 
     def opened(self, store: OpenStore) -> None:
@@ -80,15 +83,20 @@ class HubFollowers:
             self._tasks[key].add_done_callback(lambda _: self._tasks.pop(key, None))
 
     async def _run(self, store: OpenStore, tenant: str) -> None:
-        key = (store, tenant)
+        key, news = (store, tenant), asyncio.Event()
         try:
             engine = await self._hub.stores.engine(store, tenant)
             followers = LogFollowers(LogSource(engine, store.log(tenant), store.location, self._environ))
             self._logs[key] = followers
+            engine.on_events = lambda: self._notify(news)
+            self._waiting.add(news)
             while not (self._hub.stopping.is_set() or store.database.closed or store.waits_ended):
+                news.clear()
                 began = time.monotonic()
                 wait_s = await self._step(followers)
-                await store.watcher(tenant).wait(followers.runner.offset, wait_s)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(wait_s, LOOK_S)):
+                        await news.wait()
                 await asyncio.sleep(max(0.0, PAUSE_S - (time.monotonic() - began)))
             await self._in_thread(followers.runner.close)
         except Unavailable:
@@ -97,6 +105,7 @@ class HubFollowers:
             logger.exception("the followers of a log have ended")
         finally:
             self._logs.pop(key, None)
+            self._waiting.discard(news)
 
     async def _step(self, followers: LogFollowers) -> float:
         try:
@@ -109,7 +118,15 @@ class HubFollowers:
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await self._loop.run_in_executor(self._threads, work)
 
+    def _notify(self, news: asyncio.Event) -> None:
+        """Let the followers of a log go on, from any thread; once is enough until they have read."""
+        if not news.is_set():
+            with suppress(RuntimeError):  # the hub has ended
+                self._loop.call_soon_threadsafe(news.set)
+
     async def close(self) -> None:
         """Wait until all have saved what they have."""
+        for news in self._waiting:
+            news.set()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._threads.shutdown(wait=False)
