@@ -29,11 +29,11 @@ from coord.core.tasks.commands import (
 from coord.engine.engine import Engine
 from coord.sdk.client import results
 from coord.sdk.client.maintenance import limits_command
-from coord.sdk.client.open import is_hub
 from coord.sdk.validation import arguments
 from coord.sdk.validation.results import to_json
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, open_store
+from coord.stores.urls import is_hub
 
 if TYPE_CHECKING:
     from coord.sdk.client.session_memory import SessionMemory

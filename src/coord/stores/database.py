@@ -67,6 +67,8 @@ class Database(ABC, Generic[AnyStore]):
 
     is_remote = False
     """Whether a hub runs the commands, and not an engine of this process."""
+    repository_id = ""
+    """The id of the repository that a hub serves; empty for a store."""
 
     def __init__(self, url: str, store_id: str, epoch: int = 0) -> None:
         self.url = url

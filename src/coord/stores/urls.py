@@ -13,6 +13,7 @@ ALIASES = {
     "rediss": "redis",
     "tls": "nats",
 }
+HUB_SCHEMES = ("http", "https")
 
 _BEFORE_HOST = r"(?s)(://[^/:@]*):.*@"
 _ONLY_LOGIN = r"(?i)^((?:nats|tls)://)[^/:@]+@"
@@ -42,6 +43,11 @@ def scheme_of(url: str) -> str:
     """
     scheme = url.partition(":")[0].lower()
     return ALIASES.get(scheme, scheme)
+
+
+def is_hub(url: str) -> bool:
+    """Whether a url names a hub and not a store."""
+    return scheme_of(url) in HUB_SCHEMES
 
 
 def is_plain(path: str) -> bool:

@@ -22,7 +22,6 @@ from coord.sdk.client.open import (
     open_for_use,
     open_timeout_s,
     open_url,
-    repository_of_hub,
 )
 from coord.sdk.client.questions import QuestionCalls
 from coord.sdk.client.sessions import SessionCalls
@@ -74,7 +73,7 @@ def connect(
         database, location = open_existing(location, timeout)
     else:
         database = open_url(location, timeout)
-        location = location._replace(repository_id=repository_of_hub(database) or location.repository_id)
+        location = location._replace(repository_id=database.repository_id or location.repository_id)
     client = Client(
         database, location, caller, tenant=log, cwd=cwd, environ=environ, clock=clock, timeout=timeout
     )

@@ -32,9 +32,8 @@ from coord.host.store_location import (
 from coord.stores.contract import OlderFormat
 from coord.stores.database import Database
 from coord.stores.open import OPEN_TIMEOUT_S, install, migrator, open_store
-from coord.stores.urls import redact, scheme_of
+from coord.stores.urls import is_hub, redact, scheme_of
 
-HUB_SCHEMES = ("http", "https")
 CONNECT_TIMEOUT_S = OPEN_TIMEOUT_S
 """How long a client tries to reach a server by default."""
 UNUSED = "unused"
@@ -55,16 +54,6 @@ def open_timeout_s(environ: Mapping[str, str]) -> float:
             hint=f"give seconds, 0 to {CONNECT_TIMEOUT_S_MAX:g}",
         )
     return seconds
-
-
-def is_hub(url: str) -> bool:
-    """Whether a url names a hub and not a store."""
-    return scheme_of(url) in HUB_SCHEMES
-
-
-def repository_of_hub(database: Database[Any]) -> str:
-    """Return the id of the repository that a hub serves; "" for a store."""
-    return getattr(getattr(database, "welcome", None), "repository_id", "")
 
 
 def open_location(
@@ -92,7 +81,7 @@ def open_location(
                 location._replace(
                     store_id=database.store_id,
                     epoch=database.epoch,
-                    repository_id=repository_of_hub(database) or location.repository_id,
+                    repository_id=database.repository_id or location.repository_id,
                 )
             )
         if check_pinned(location, database.store_id, database.epoch):
@@ -183,7 +172,7 @@ def open_existing(
     check_confirmed(location)
     if is_hub(location.url):
         database = open_url(location, timeout)
-        return database, location._replace(repository_id=repository_of_hub(database))
+        return database, location._replace(repository_id=database.repository_id)
     if not store_exists(location):
         if not location.is_default:
             raise NotFound(f"there is no store at {redact(location.url)}", hint="coord init creates it")

@@ -130,6 +130,7 @@ class RemoteDatabase(Database[Any]):
         """`open_direct` opens the store itself; None if this machine cannot."""
         super().__init__(url, welcome.store_id, welcome.epoch)
         self.welcome = welcome
+        self.repository_id = welcome.repository_id
         self._root = root
         self._channel = channel
         self._open_direct = open_direct

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from coord.host.repository import current_folder, find_repository
+from coord.stores.urls import is_hub
 from coord.transports.cli.args import Options
 from coord.transports.cli.output import is_terminal, say
 
@@ -58,5 +59,5 @@ def proposed_store(url: str) -> tuple[str, Mapping[str, str]]:
     """
     if find_repository(current_folder()) is None:
         named = os.environ.get("COORD_URL", "")
-        return url or (named if named.startswith(("http://", "https://")) else ""), os.environ
+        return url or (named if is_hub(named) else ""), os.environ
     return "", {**os.environ, "COORD_URL": url} if url else os.environ

@@ -17,13 +17,35 @@ class Stopped(BaseException):
         super().__init__(f"stopped by {signal.Signals(signum).name}")
 
 
+class Interrupts:
+    """Whether somebody has pressed Ctrl-C.
+
+    Python loses the exception of a signal that comes while it runs a callback, such as that of a module lock
+    at the end of an import. Whoever waits asks here before it goes on.
+    """
+
+    asked = False
+
+    def check(self) -> None:
+        """Raise the interrupt that was lost."""
+        if self.asked:
+            raise KeyboardInterrupt
+
+
+interrupts = Interrupts()
+
+
 def stopping() -> AbstractContextManager[None]:
-    """Return a context in which SIGTERM and SIGHUP raise `Stopped`, so that a wait is withdrawn."""
+    """Return a context in which signals that end a command raise, so that a wait is withdrawn."""
+    interrupts.asked = False
 
     def stop(signum: int) -> None:
+        if signum == signal.SIGINT:
+            interrupts.asked = True
+            raise KeyboardInterrupt
         raise Stopped(signum)
 
-    return handling(ENDING, stop)
+    return handling((*ENDING, signal.SIGINT), stop)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from coord.core.errors import NotFound, Unavailable, Unsupported
 from coord.host.repository import current_folder
 from coord.sdk.remote.address import HubState, read_state
+from coord.stores.urls import is_hub
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import proposed_store
 from coord.transports.cli.output import Answer
@@ -82,7 +83,7 @@ def _served(url: str) -> "StoreLocation":
     Outside of repositories it is the store that `--url` or COORD_URL names, or else that of the user.
     """
     from coord.host.store_location import StoreLocation, find_location
-    from coord.sdk.client.open import is_hub, open_location, open_named
+    from coord.sdk.client.open import open_location, open_named
 
     _, environ = proposed_store(url)
     location = find_location(current_folder(), environ)

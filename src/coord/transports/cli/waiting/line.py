@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from coord.core.messages.quoting import visible
 from coord.transports import arguments
 from coord.transports.cli.output import is_terminal, say, width
+from coord.transports.cli.signals import interrupts
 
 if TYPE_CHECKING:
     import threading
@@ -34,6 +35,7 @@ def showing_wait(client: "Client", what: str, wait_s: float | None, describe: De
     A message that arrives during the wait gives a notice, if the user wants notices.
     """
     if wait_s == 0 or not is_terminal(sys.stderr):
+        client.on_wait = lambda _: interrupts.check()
         yield
         return
     line = WaitLine(what, wait_s, describe)
@@ -41,6 +43,7 @@ def showing_wait(client: "Client", what: str, wait_s: float | None, describe: De
 
     def on_wait(reply: Any) -> None:
         nonlocal inbox
+        interrupts.check()
         line.update(reply)
         if inbox is None:
             from coord.transports.cli.waiting.notices import Inbox, find_notices

@@ -20,7 +20,7 @@ from coord.host.repository import current_folder, find_repository
 from coord.host.runtime.hub_socket import hub_socket
 from coord.host.store_location import find_location
 from coord.sdk.remote.channel import Broken, UnixChannel
-from coord.stores.urls import scheme_of
+from coord.stores.urls import is_hub
 from coord.transports.cli.args import Args, Options
 from coord.transports.cli.connect import proposed_store
 from coord.transports.hub.mcp.bridge_call import COMMAND_ID, HEADER, BridgeCall
@@ -30,8 +30,6 @@ TIMEOUT_S = 75.0
 """The longest call is a `wait` of a minute."""
 AT_ONCE = 64
 OK = range(200, 300)
-HUB_SCHEMES = ("http", "https")
-"""Stores that are a hub elsewhere: the tools run here, and their commands there."""
 
 
 def bridge(options: Options, _args: Args) -> int:
@@ -145,7 +143,7 @@ def find_call(options: Options) -> BridgeCall:
         caller = msgspec.structs.replace(caller, session="", process=None, person=False, terminal=False)
         otherwise = _of_parent(caller)
     root = "" if repository is None else repository.root or repository.commondir
-    through_hub = location.pinned and not options.url and scheme_of(location.url) not in HUB_SCHEMES
+    through_hub = location.pinned and not options.url and not is_hub(location.url)
     store_id = location.store_id if through_hub else ""
     return BridgeCall(root, cwd, find_tenant(environ, options.tenant), store_id, caller, otherwise)
 

@@ -2,12 +2,16 @@
 
 import os
 import re
+import signal
+import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from coord.transports.cli.waiting.line import WaitLine
+from coord.transports.cli.signals import interrupts, stopping
+from coord.transports.cli.waiting.line import WaitLine, showing_wait
 from tests.support.cli import PROGRAM, Coord
 from tests.support.terminals import Terminal
 
@@ -112,3 +116,26 @@ def test_no_bell_without_the_setting(coord: Coord) -> None:
 
 def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **more}
+
+
+@pytest.mark.parametrize("on_a_terminal", [True, False])
+def test_an_interrupt_that_python_lost_ends_the_wait(
+    monkeypatch: pytest.MonkeyPatch, on_a_terminal: bool
+) -> None:
+    """A signal during a callback, as after an import, raises nothing; the next look of the wait does."""
+    client = SimpleNamespace(on_wait=None)
+    monkeypatch.setattr("coord.transports.cli.waiting.line.is_terminal", lambda _: on_a_terminal)
+    with stopping():
+
+        class Callback:
+            def __del__(self) -> None:
+                signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+        Callback()
+        with showing_wait(client, "a.py", 30.0, lambda *_: ""):  # type: ignore[arg-type]
+            assert client.on_wait is not None
+            with pytest.raises(KeyboardInterrupt):
+                client.on_wait("held")
+    with stopping():
+        interrupts.check()
