@@ -1,4 +1,7 @@
-"""Commits and merges of git, recorded in the log: a commit only if its locks are still held."""
+"""Commits and merges of git, recorded in the log: a commit only if its locks are still held.
+
+Also recorded: commits that a gate refused, and files that were restored after a command had overwritten them.
+"""
 
 from coord.core.commands import Reply, SessionCommand
 from coord.core.errors import LockLost
@@ -43,6 +46,46 @@ class RecordMerge(SessionCommand, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     parties: tuple[str, ...] = ()
     detail: str = ""
+
+
+class RecordCommitRefusal(SessionCommand, frozen=True, kw_only=True):
+    """Record that a gate of git refused commits; `hook` is the name of the gate."""
+
+    rule = "coord.core.git_log:record_commit_refusal"
+    reply = bool
+    hook: str
+    findings: int
+    detail: str
+
+
+class RecordRestore(SessionCommand, frozen=True, kw_only=True):
+    """Record that files of others were restored after a command of this session."""
+
+    rule = "coord.core.git_log:record_restore"
+    reply = bool
+    files: tuple[str, ...]
+    file_count: int
+    holders: tuple[str, ...]
+
+
+class CommitRefused(Event, frozen=True, tag="git.commit_refused"):
+    """A gate of git refused the commits of a session: others hold the files, or a fence is old."""
+
+    session: str
+    agent: str
+    hook: str
+    findings: int
+    detail: str
+
+
+class FileRestored(Event, frozen=True, tag="file.restored"):
+    """Files that `holders` hold were restored after a command; `files` are the first of them."""
+
+    session: str
+    agent: str
+    files: tuple[str, ...]
+    file_count: int
+    holders: tuple[str, ...]
 
 
 class CommitMade(Event, frozen=True, tag="git.committed"):
@@ -119,4 +162,20 @@ def record_merge(tx: Transaction, command: RecordMerge, now: int) -> bool:
         tx.emit(BranchMerged(*names, command.commit, command.files))
     else:
         tx.emit(MergeRefused(*names, command.status, command.files, command.parties, command.detail))
+    return True
+
+
+def record_commit_refusal(tx: Transaction, command: RecordCommitRefusal, now: int) -> bool:
+    """Record that a gate refused commits."""
+    session = ensure_session(tx, command.caller, now)
+    names = (session.session_id, session.agent)
+    tx.emit(CommitRefused(*names, command.hook, command.findings, command.detail))
+    return True
+
+
+def record_restore(tx: Transaction, command: RecordRestore, now: int) -> bool:
+    """Record that files were restored."""
+    session = ensure_session(tx, command.caller, now)
+    names = (session.session_id, session.agent)
+    tx.emit(FileRestored(*names, command.files, command.file_count, command.holders))
     return True

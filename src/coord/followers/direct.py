@@ -39,9 +39,9 @@ def catch_up(connection: Connection, names: tuple[str, ...]) -> None:
         logger.warning("followers: %s", error)
 
 
-def caught_up(connection: Connection, name: str) -> Follower:
+def caught_up(source: LogSource, name: str) -> Follower:
     """Return a follower that has read the whole log; what took long is saved for the next one who asks."""
-    runner = Runner(log_source(connection), [follower_class(name)], runner_name())
+    runner = Runner(source, [follower_class(name)], runner_name())
     (run,) = runner.runs
     runner.step()
     if run.failure is not None:

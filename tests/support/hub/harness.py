@@ -117,6 +117,12 @@ class HubHarness:
         request = self.request(method, path, data=data, token=token, headers={"content-type": content_type})
         return self._run(self.app.answer(request))
 
+    def text(self, path: str, **more: Any) -> str:
+        """Return an answer that is no JSON."""
+        response = self._run(self.app.answer(self.request("GET", path, **more)))
+        assert response.status == 200, response.body
+        return response.body.decode()
+
     def together(self, *asks: Callable[[], Request]) -> list[Reply]:
         """Return the answers to requests that are under way at the same time, in order."""
 

@@ -1,5 +1,6 @@
 """Followers without a hub: in the commands that change something, and as `coord follow`."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 import coord
 from coord.core.errors import NotFound
-from coord.followers.direct import caught_up
+from coord.followers.direct import caught_up, log_source
 from coord.followers.follower import LogSource
 from coord.followers.registry import FOLLOWERS, follower_class
 from coord.host.runtime.switched_on import FILE, switch, switched_on
@@ -116,12 +117,12 @@ def test_bad_input_is_refused(words: tuple[str, ...], code: int) -> None:
 def test_a_follower_can_be_asked_for_its_state() -> None:
     with connected() as client:
         client.acquire("name:build")
-        found = caught_up(client, "counts")
+        found = caught_up(log_source(client), "counts")
         assert isinstance(found, Counts)
         assert found.counts["lock.acquired"] == 1
         Written.fails = True
         with pytest.raises(OSError, match="the disk is full"):
-            caught_up(client, "written")
+            caught_up(log_source(client), "written")
         with pytest.raises(NotFound, match="no follower 'nobody'"):
             follower_class("nobody")
 
@@ -132,7 +133,7 @@ def test_a_hub_runs_what_is_wanted_now() -> None:
     with connected() as client:
         folder = client.location.folder
         source = LogSource(client.engine, client.log, client.location, {})
-        followers = LogFollowers(source)
+        followers = LogFollowers(source, asyncio.Event())
         assert followers.step() == LOOK_S
         assert [run.name for run in followers.runner.runs] == ["counts"]
         switch(folder, "written", on=True)

@@ -220,7 +220,8 @@ def _deny(tx: Transaction, table: LockTable, blocking: list[LockAt], position: i
         put_request(tx, key, request)
     if before is None:
         _notify_holders(tx, request, blocking, now)
-        tx.emit(LockDenied(request.resources, request.session, request.agent, holder.owner if holder else ""))
+        names = (request.session, request.agent, holder.owner if holder else "")
+        tx.emit(LockDenied(request.resources, *names, request.use))
     cycle = _break_deadlocks(tx, RequestAt(key, request), table, now)
     if cycle:  # if it was broken in favour of this request, grant it now, before anybody else comes
         table = load_table(tx, request, now)

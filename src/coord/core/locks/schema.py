@@ -309,12 +309,13 @@ class LockMoved(Event, frozen=True, tag="lock.moved"):
 
 
 class LockDenied(Event, frozen=True, tag="lock.denied"):
-    """A request was denied; logged once a minute per session and resources."""
+    """A request was denied; logged once a minute per session and resources. `use`: what it was for."""
 
     resources: tuple[str, ...]
     session: str
     agent: str
     holder: str
+    use: str = ""
 
 
 class LockWaiting(Event, frozen=True, tag="lock.waiting"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from coord.core.locks.uses import HOOK
 from coord.followers.metrics.families import FAMILIES
 from coord.sdk.log_reader import LoggedEvent
 
@@ -64,10 +65,10 @@ class Counts(msgspec.Struct):
             case "message" if what in ("sent", "delivered"):
                 received = what == "delivered"
                 self._add("coord_messages_received_total" if received else "coord_messages_sent_total")
-            case "git" if what == "merge_refused":
-                self._add("coord_overwrites_prevented_total", ("merge",))
+            case "git" if what in ("merge_refused", "commit_refused"):
+                self._add("coord_overwrites_prevented_total", (what.removesuffix("_refused"),))
             case "file" if what == "restored":
-                self._add("coord_overwrites_undone_total")
+                self._add("coord_overwrites_undone_total", amount=float(details["file_count"]))
 
     def _count_task(self, what: str, details: dict[str, Any], at_ms: int) -> None:
         project, task = str(details.get("project", "")), str(details.get("task", ""))
@@ -125,7 +126,8 @@ class Counts(msgspec.Struct):
                     self._add("coord_manual_interventions_total", ("steal",))
             case "denied":
                 self._add("coord_lock_denials_total")
-                self._add("coord_overwrites_prevented_total", ("lock",))
+                where = "hook" if details.get("use") == HOOK else "lock"
+                self._add("coord_overwrites_prevented_total", (where,))
             case "deadlock":
                 self._add("coord_deadlocks_total")
                 if details.get("resolved"):

@@ -1,5 +1,6 @@
 """The follower that counts the log for metrics."""
 
+import threading
 import zlib
 
 import msgspec
@@ -22,9 +23,17 @@ class MetricsFollower(Follower):
     def __init__(self, source: LogSource) -> None:
         super().__init__(source)
         self.counts = Counts(source.tenant)
+        self._lock = threading.Lock()
 
     def apply(self, logged: LoggedEvent) -> None:
-        self.counts.apply(logged)
+        with self._lock:
+            self.counts.apply(logged)
+
+    def snapshot(self) -> Counts:
+        """Return a copy of the counts, for another thread than the one that counts."""
+        with self._lock:
+            data = _ENCODER.encode(self.counts)
+        return _DECODER.decode(data)
 
     def dump(self) -> bytes:
         return zlib.compress(_ENCODER.encode(self.counts), LEVEL)

@@ -3,50 +3,53 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from coord.core.identity import Caller
 from coord.core.locks.commands import ListLockRequests, ListLocks, LockInfo, LockRequestInfo
 from coord.core.plans.commands import CountTasks, TaskCountPage
 from coord.core.sessions.commands import ListSessions, SessionInfo
 from coord.core.sessions.schema import Liveness
 from coord.followers.direct import caught_up
+from coord.followers.follower import LogSource
 from coord.followers.metrics.counts import LABELS_MAX, OTHER, Counts
 from coord.followers.metrics.families import PREFIX, PROJECT
 from coord.followers.metrics.follower import MetricsFollower
 from coord.followers.metrics.text import Gauge, metrics_text
-from coord.sdk.client.connection import Connection
 
 Labels = tuple[str, ...]
 
 _SILENT = (Liveness.STALE, Liveness.HUNG, Liveness.DEAD, Liveness.ENDED)
 
 
-def metrics(connection: Connection, prefix: str = PREFIX) -> str:
-    """Return all metrics of a tenant as Prometheus reads them."""
-    follower = caught_up(connection, MetricsFollower.name)
+def metrics(source: LogSource, caller: Caller, prefix: str = PREFIX) -> str:
+    """Return all metrics of a tenant as Prometheus reads them, counted to the end of its log."""
+    follower = caught_up(source, MetricsFollower.name)
     assert isinstance(follower, MetricsFollower), "the registry names it"
-    return metrics_text(follower.counts, gauges(connection, follower.counts), prefix)
+    return metrics_of(source, caller, follower.counts, 0, prefix)
 
 
-def gauges(connection: Connection, counts: Counts) -> list[Gauge]:
-    """Return every gauge."""
-    return [
-        *_of_sessions(connection),
-        *_of_locks(connection),
-        *_of_tasks(connection),
-        *_of_counts(counts, connection.log.now()),
+def metrics_of(source: LogSource, caller: Caller, counts: Counts, lag: int, prefix: str = PREFIX) -> str:
+    """Return these counts and what is now; `lag` is how many entries are not counted yet."""
+    found = [
+        *_of_sessions(source, caller),
+        *_of_locks(source, caller),
+        *_of_tasks(source),
+        *_of_counts(counts, source.now()),
+        Gauge("coord_metrics_lag_entries", "Entries of the log that are not counted yet.", (), {(): lag}),
     ]
+    return metrics_text(counts, found, prefix)
 
 
-def _of_sessions(connection: Connection) -> Iterator[Gauge]:
-    sessions: list[SessionInfo] = connection.call(ListSessions(connection.caller, everyone=True))
+def _of_sessions(source: LogSource, caller: Caller) -> Iterator[Gauge]:
+    sessions: list[SessionInfo] = source.engine.call(ListSessions(caller, everyone=True))
     live = sum(session.liveness not in _SILENT for session in sessions)
     yield Gauge("coord_sessions_live", "Sessions with a sign of life.", (), {(): live})
 
 
-def _of_locks(connection: Connection) -> Iterator[Gauge]:
-    locks: list[LockInfo] = connection.call(ListLocks(connection.caller))
+def _of_locks(source: LogSource, caller: Caller) -> Iterator[Gauge]:
+    locks: list[LockInfo] = source.engine.call(ListLocks(caller))
     held: Counter[Labels] = Counter((lock.resource,) for lock in locks)
     yield Gauge("coord_locks_held", "Locks that are held.", ("resource",), _bounded(held))
-    requests: list[LockRequestInfo] = connection.call(ListLockRequests())
+    requests: list[LockRequestInfo] = source.engine.call(ListLockRequests())
     denied = sum(request.denied for request in requests)
     yield Gauge(
         "coord_lock_waiters", "Requests in the wait queue for locks.", (), {(): len(requests) - denied}
@@ -54,15 +57,15 @@ def _of_locks(connection: Connection) -> Iterator[Gauge]:
     yield Gauge("coord_lock_denied_requests", "Lock requests denied in the last minute.", (), {(): denied})
 
 
-def _of_tasks(connection: Connection) -> Iterator[Gauge]:
+def _of_tasks(source: LogSource) -> Iterator[Gauge]:
     active: Counter[Labels] = Counter()
     pending: Counter[Labels] = Counter()
     completed: Counter[Labels] = Counter()
     after, more = "", True
     while more:
-        page: TaskCountPage = connection.call(CountTasks(after))
+        page: TaskCountPage = source.engine.call(CountTasks(after))
         for project, found in page.counts.items():
-            labels = (connection.tenant, project)
+            labels = (source.tenant, project)
             active[labels] += found.active
             pending[labels] += found.pending
             completed[labels] += found.completed

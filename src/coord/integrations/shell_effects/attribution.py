@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from coord.core.errors import CoordError
+from coord.core.git_log import RecordRestore
 from coord.core.locks.commands import LockInfo
 from coord.core.messages.commands import SendMessage
 from coord.core.messages.quoting import quote, quote_name
@@ -223,9 +224,20 @@ class Attribution:
         for each in back:
             for owner in each.owners:
                 mark_restored(self._folder, self._git, owner, each.change.path)
+        self._record(back)
         with suppress(CoordError):  # another git has the index; the files themselves are back
             restore_index(self._git, self._index, [each.change.path for each in back])
         return done
+
+    def _record(self, back: Sequence[Finding]) -> None:
+        """Record what was restored; the usual call restores nothing, and commits nothing."""
+        if not back:
+            return
+        files = tuple(each.name for each in back[:NAMED_MAX])
+        holders = tuple(dict.fromkeys(owner for each in back for owner in each.owners))[:NAMED_MAX]
+        command = RecordRestore(self._connection.caller, files=files, file_count=len(back), holders=holders)
+        with suppress(CoordError):  # the files are back, recorded or not
+            self._connection.call(command)
 
     def _keep(self, finding: Finding, former: Former | None) -> str:
         """Keep the former content of a file that is not restored; return the command that shows it."""

@@ -17,6 +17,7 @@ from coord.transports.hub import calls, health
 from coord.transports.hub.api import routes as api
 from coord.transports.hub.authentication import authenticate
 from coord.transports.hub.browser import routes as browser
+from coord.transports.hub.followers import scrape
 from coord.transports.hub.hooks import routes as hook_routes
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.mcp import endpoint as mcp
@@ -49,6 +50,7 @@ def routes() -> Router[Handler]:
     router: Router[Handler] = Router()
     router.add("GET", "/healthz", health.alive)
     router.add("GET", "/readyz", health.ready)
+    router.add("GET", scrape.PATH, scrape.scrape)
     router.add("POST", wire.HELLO, calls.hello)
     router.add("POST", wire.CALL, calls.call)
     router.add("POST", wire.WAIT, calls.wait)

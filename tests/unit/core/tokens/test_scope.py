@@ -50,6 +50,7 @@ NOT_OF_A_PROJECT = {
     *("AcquireLocks", "BeginToolCall", "CheckFences", "CheckLocks", "ConfirmWait", "EndTaskWait"),
     *("EndToolCall", "GetLocks", "ListLockPeriods", "ListLockRequests", "ListLocks", "ListWaits"),
     *("PeekWait", "PreemptLock", "RecordCommit", "RecordMerge", "ReleaseHookLocks", "ReleaseLocks"),
+    *("RecordCommitRefusal", "RecordRestore"),
     *("RenewLocks", "StealLock", "WatchLocks", "WithdrawWait"),
     # claims of one session, data by its digest, what changes nothing, and tokens by their own rules
     *("GetChunks", "GetSessionClaims", "PutChunk", "GetLimits", "Sweep"),

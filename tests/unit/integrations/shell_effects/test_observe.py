@@ -10,11 +10,14 @@ from types import ModuleType
 import pytest
 
 from coord.core.messages.commands import MessageInfo
+from coord.followers.direct import log_source
+from coord.followers.metrics.gauges import metrics
 from coord.integrations.git.run import Git
 from coord.integrations.git.salvage import swap
 from coord.integrations.git.salvage.salvage import list_salvages
 from coord.integrations.hooks.tools import claude, codex, gemini
 from coord.integrations.shell_effects.restore import restore_content
+from coord.sdk.reports.activity import EventFilter, newest_events
 from tests.support.consent import write_configuration
 from tests.support.git_folders import PLAIN, added_worktree, git, made_repository
 from tests.support.hook_harness import HOOK_WAYS, HookHarness, Json, answered_by
@@ -175,6 +178,21 @@ def test_an_overwrite_is_restored(harness: EffectsHarness, line: str) -> None:
     assert not os.access(harness.root / APP, os.X_OK)
     assert harness.inbox("ada")[0].blob["restored"] is True
     assert harness.run("true") == "", "nothing is left to find"
+
+
+def test_overwrites_are_counted_where_they_were_stopped(harness: EffectsHarness) -> None:
+    """OBS-5: a restored file is one event, a refused edit another; a usual call commits no event."""
+    harness.write(APP, "ada", "ada\n")
+    assert harness.write(APP, "cid").deny
+    harness.run(f"echo bob > {APP}")
+    harness.run("true")
+    with harness.client("watcher") as client:
+        text = metrics(log_source(client), client.caller)
+        (restored,) = newest_events(client, EventFilter("file.restored")).events
+    assert restored.details["files"] == [APP]
+    assert (restored.details["session"], restored.details["holders"]) == ("bob", ["ada"])
+    assert "coord_overwrites_undone_total 1\n" in text
+    assert 'coord_overwrites_prevented_total{where="hook"} 1\n' in text
 
 
 def test_what_was_written_over_is_kept(harness: EffectsHarness) -> None:

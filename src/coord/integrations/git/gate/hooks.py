@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from coord.core.errors import Corrupt, Invalid, NotFound
+from coord.core.errors import CoordError, Corrupt, Invalid, NotFound
+from coord.core.git_log import RecordCommitRefusal
 from coord.core.identity import Caller
 from coord.core.sessions.commands import FindSession
 from coord.host.caller import find_caller, find_tenant, shows_agent
@@ -36,6 +37,7 @@ from coord.sdk.client.open import open_location, open_timeout_s
 REPLACE = "refs/replace/"
 DELETING = "coord/deleting"
 """Where the stub notes the branch that git is about to delete."""
+DETAIL_CHARS_MAX = 200
 FINDINGS_MAX = 10
 """How many problems are printed."""
 
@@ -50,6 +52,7 @@ class Gate(NamedTuple):
     shared: bool
     protected: tuple[str, ...]
     arguments: list[str]
+    hook: str
 
     @property
     def commondir(self) -> str:
@@ -90,7 +93,7 @@ def run_hook(hook: str, arguments: list[str]) -> int:
             caller, person = _who(connection, caller)
         protected = tuple(os.environ.get(PROTECTED_VARIABLE, " ".join(PROTECTED)).split())
         git = gate_git(folder, connection.location.repository)
-        return check(Gate(git, connection, caller, person, shared, protected, arguments))
+        return check(Gate(git, connection, caller, person, shared, protected, arguments, hook))
 
 
 def _check_repository(commondir: str) -> None:
@@ -326,7 +329,16 @@ def _report(gate: Gate, findings: Sequence[Finding]) -> int:
     if findings:
         said.append("Warning only: agents would be stopped here." if gate.person else "refused")
     sys.stderr.write("".join(f"coord: {line}\n" for line in said))
-    return 1 if findings and not gate.person else 0
+    if not findings or gate.person:
+        return 0
+    if gate.shared:  # the session of a push is not known here
+        return 1
+    refusal = RecordCommitRefusal(
+        gate.caller, hook=gate.hook, findings=len(findings), detail=findings[0].what[:DETAIL_CHARS_MAX]
+    )
+    with suppress(CoordError):  # the refusal counts, recorded or not
+        gate.connection.call(refusal)
+    return 1
 
 
 _HOOKS: dict[str, Callable[[Gate], int]] = {

@@ -54,7 +54,8 @@ COMMANDS = (
         "print metrics for Prometheus",
         handler="coord.transports.cli.handlers.records:metrics",
         reads=True,
-        examples=("coord metrics",),
+        examples=("coord metrics", "coord metrics --prefix shop"),
+        flags=(Flag("prefix", "instead of coditect, in names of the documents", "PREFIX", "name"),),
         details="Counters and histograms follow the log and survive a restart; gauges say what is now.",
     ),
     CommandSpec(

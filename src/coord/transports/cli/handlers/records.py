@@ -8,6 +8,8 @@ from typing import Any
 
 from coord.core.errors import Invalid
 from coord.core.messages.quoting import visible
+from coord.followers.direct import log_source
+from coord.followers.metrics.config import check_prefix, prefix_of
 from coord.followers.metrics.gauges import metrics as as_text
 from coord.sdk.admin.migrate import MigrationReport, cancel_migration
 from coord.sdk.admin.migrate import migrate as move
@@ -156,9 +158,17 @@ def _trimmed(begins_at: int) -> str:
     return f"; the log starts at offset {begins_at} (older entries were trimmed)" if begins_at else ""
 
 
-def metrics(client: Client, _args: Args) -> str:
+class MetricsArgs(Args, frozen=True):
+    """The arguments of `coord metrics`."""
+
+    prefix: str
+
+
+def metrics(client: Client, args: MetricsArgs) -> str:
     """Return the metrics of the tenant."""
-    return as_text(client)
+    source = log_source(client)
+    prefix = check_prefix(args.prefix) if args.prefix else prefix_of(source)
+    return as_text(source, client.caller, prefix)
 
 
 REPORT_EVERY = 10_000

@@ -17,7 +17,7 @@ from coord.core.errors import CoordError, Unavailable
 from coord.followers.direct import runner_name
 from coord.followers.follower import Follower, LogSource
 from coord.followers.registry import all_followers
-from coord.followers.runner import Runner
+from coord.followers.runner import FollowerRun, Runner
 from coord.host.caller import find_tenant
 from coord.transports.hub.stores import OpenStore
 
@@ -35,10 +35,16 @@ RETRY_S = 5.0
 class LogFollowers:
     """The followers of one log; their number changes with the configuration."""
 
-    def __init__(self, source: LogSource) -> None:
+    def __init__(self, source: LogSource, news: asyncio.Event) -> None:
         self._source = source
+        self.news = news
+        """Set: they read the log. Entries without events do not set it."""
         self._kinds: list[type[Follower]] = []
         self.runner = Runner(source, (), runner_name())
+
+    def running(self, name: str) -> FollowerRun | None:
+        """Return a follower that has its state and has not failed."""
+        return next((run for run in self.runner.runs if run.name == name and run.ready), None)
 
     def step(self) -> float:
         """Let the followers read and act; return after how many seconds something is due."""
@@ -86,7 +92,8 @@ class HubFollowers:
         key, news = (store, tenant), asyncio.Event()
         try:
             engine = await self._hub.stores.engine(store, tenant)
-            followers = LogFollowers(LogSource(engine, store.log(tenant), store.location, self._environ))
+            source = LogSource(engine, store.log(tenant), store.location, self._environ)
+            followers = LogFollowers(source, news)
             self._logs[key] = followers
             engine.on_events = lambda: self._notify(news)
             self._waiting.add(news)

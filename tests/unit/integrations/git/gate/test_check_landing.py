@@ -6,6 +6,7 @@ import pytest
 
 from coord.host.repository import find_repository
 from coord.integrations.git.gate.upstream import note_trusted
+from coord.sdk.reports.activity import EventFilter, newest_events
 from tests.support.gate_harness import GateHarness
 
 
@@ -31,6 +32,16 @@ def test_superseded_claim_cannot_move_main(shop: GateHarness, late: str) -> None
         said = shop.refused("ann", *move)
         assert f"commit {late[:10]} belongs to generation 1 of T-1, but generation 2 has taken over" in said
         assert shop.tip("main") == before
+
+
+def test_refused_commits_are_recorded(shop: GateHarness, late: str) -> None:
+    """OBS-5: the refusal of a gate is an event, which says by which gate, of whom and why."""
+    shop.refused("ann", "update-ref", "refs/heads/main", "side")
+    with shop.client("ann") as client:
+        (refused,) = newest_events(client, EventFilter("git.commit_refused")).events
+    assert refused.details["session"] == "ann"
+    assert refused.details["hook"] == "reference-transaction"
+    assert late[:10] in refused.details["detail"]
 
 
 def test_main_is_guarded_from_every_worktree(shop: GateHarness, late: str, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import coord
 from coord.core.errors import Invalid
+from coord.followers.direct import log_source
 from coord.followers.metrics.counts import LABELS_MAX
 from coord.followers.metrics.gauges import metrics
 from coord.sdk import log_reader
@@ -315,6 +316,10 @@ def test_following_goes_on_until_nobody_reads(folder: Path) -> None:
                     assert child.wait(60) == 0
 
 
+def counted(morning: Morning, prefix: str = "coditect") -> str:
+    return metrics(log_source(morning["ann"]), morning["ann"].caller, prefix)
+
+
 def samples(text: str) -> dict[tuple[str, ...], int]:
     """Parse Prometheus text strictly: name and the values of the labels, to the value."""
     found: dict[tuple[str, ...], int] = {}
@@ -337,7 +342,7 @@ def test_metrics_count_what_is_there(morning: Morning, ran: Any) -> None:
     """
     busy(morning)
     morning["ann"].recv(drain=True)
-    found = samples(metrics(morning["ann"]))
+    found = samples(counted(morning))
     assert found["coord_sessions_live",] == 3
     assert found["coord_locks_held", "file:src/app.py"] == 1
     assert found["coord_locks_held", "file:docs/a.md"] == 1
@@ -347,7 +352,7 @@ def test_metrics_count_what_is_there(morning: Morning, ran: Any) -> None:
     assert (found["coord_lock_denied_requests",], found["coord_lock_waiters",]) == (0, 0)
     assert found["coord_events_total", "lock.acquired"] == found["coord_locks_acquired_total",] == 3
     morning.now += 400_000
-    later = samples(metrics(morning["ann"]))
+    later = samples(counted(morning))
     assert later["coord_sessions_live",] == 0
     assert ("coord_locks_held", "file:docs/a.md") not in later
     code, text, _ = ran("metrics")
@@ -370,7 +375,7 @@ def test_metrics_know_tasks(morning: Morning) -> None:
     morning.now += 61_000
     tasks.claim_task("local", "shop", "A-002-y", "bob", "bob-1")
     tasks.submit_result("local", "shop", "A-002-y", "ann-1", 1, {})
-    found = samples(metrics(morning["ann"]))
+    found = samples(counted(morning))
     where = ("local", "shop")
     assert found["coditect_claims_total", *where, "granted"] == 4
     assert found["coditect_results_total", *where, "accepted"] == 1
@@ -388,7 +393,7 @@ def test_hostile_names_stay_labels(morning: Morning) -> None:
     """A name with quotes, backslashes and braces cannot break out of its label or forge a sample."""
     evil = ['name:x"} 99', "name:a\\", 'name:{"b\\n"}', "name:ß…"]
     morning["ann"].acquire(evil)
-    found = samples(metrics(morning["ann"]))
+    found = samples(counted(morning))
     assert {key[1] for key in found if key[0] == "coord_locks_held"} == set(evil)
 
 
@@ -396,7 +401,7 @@ def test_labels_are_bounded(morning: Morning) -> None:
     """However many resources are held, at most a hundred are told apart; the rest is one."""
     for start in (0, 50, 100):
         assert morning["ann"].acquire([f"name:n{number:03}" for number in range(start, start + 50)]).ok
-    held = {k[1]: v for k, v in samples(metrics(morning["ann"])).items() if k[0] == "coord_locks_held"}
+    held = {k[1]: v for k, v in samples(counted(morning)).items() if k[0] == "coord_locks_held"}
     assert len(held) == LABELS_MAX + 1
     assert (held["other"], sum(held.values())) == (150 - LABELS_MAX, 150)
 

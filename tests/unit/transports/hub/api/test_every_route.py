@@ -73,6 +73,7 @@ TESTED_ELSEWHERE = {
         "/v1/stream",
         "/v1/ws",
         "/mcp",
+        "/metrics",
         "/v1/login-link",
         "/logout",
     ),

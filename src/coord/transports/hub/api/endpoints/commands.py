@@ -149,6 +149,8 @@ INTERNAL = {
     "ReleaseHookLocks": "for hooks beside the files",
     "RecordCommit": "for git hooks beside the files",
     "RecordMerge": "for git beside the files",
+    "RecordCommitRefusal": "for git hooks beside the files",
+    "RecordRestore": "for hooks beside the files",
     "FindSession": "finds a session by its processes; over the network a request names it",
     "SendElsewhere": "between the stores of one machine",
     "DeliverMessage": "between the stores of one machine",

@@ -18,7 +18,9 @@ from coord.core.messages.commands import ReceiveMessages, SendMessage
 from coord.core.questions.commands import AnswerQuestion, AskQuestion, ListQuestions
 from coord.core.sessions.commands import Heartbeat, ListSessions, UpdateSession
 from coord.core.tokens.schema import Role
-from coord.followers.metrics.gauges import metrics as metrics_text
+from coord.followers.follower import LogSource
+from coord.followers.metrics.config import prefix_of
+from coord.followers.metrics.gauges import metrics
 from coord.sdk.client.connection import Connection
 from coord.sdk.reports.activity import EventFilter, lock_periods, newest_events, stats
 from coord.transports.arguments import project_resource
@@ -188,7 +190,9 @@ async def _log(asking: Asking) -> Any:
 
 
 async def _metrics(asking: Asking) -> Any:
-    return {"text": await _report(asking, metrics_text)}
+    store, environ = asking.store, asking.hub.environ
+    source = LogSource(await asking.engine(), store.log(asking.tenant), store.location, environ)
+    return {"text": await _report(asking, lambda reader: metrics(source, reader.caller, prefix_of(source)))}
 
 
 async def answer_rpc(asking: Asking) -> Any:
