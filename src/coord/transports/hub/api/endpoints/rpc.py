@@ -164,7 +164,10 @@ class _Reader:
         self.caller = caller_of(asking, {}, ListSessions)
         self.tenant = asking.tenant
         self.log = asking.store.log(asking.tenant)
+        self.engine = engine
         self.call = engine.call
+        self.location = asking.store.location
+        self.environ = asking.hub.environ
 
 
 async def _report(asking: Asking, work: Callable[[Connection], Any]) -> Any:
