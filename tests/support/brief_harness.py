@@ -6,6 +6,7 @@ from coord.core.brief.commands import Brief, GetBrief
 from coord.core.identity import Caller
 from coord.core.lifecycle.commands import Register
 from coord.core.plans.commands import AddTasks, ClaimNamed, NewTask, SkipTask
+from coord.core.questions.commands import AnswerQuestion, AskQuestion
 from coord.core.tasks.commands import ReleaseClaim, SubmitResult
 from coord.core.tasks.types import ReleaseReason
 from tests.support.lock_harness import REPOSITORY, LockHarness
@@ -63,6 +64,15 @@ class BriefHarness(LockHarness):
 
     def skip(self, task: str) -> None:
         self.engine.call(SkipTask("local", PROJECT, task, "not needed"))
+
+    def ask(self, name: str, text: str) -> str:
+        """Ask a person; return the id of the question."""
+        return str(self.engine.call(AskQuestion(caller=self.who(name), text=text)).id)
+
+    def decide(self, question: str, answer: str) -> None:
+        """Answer a question as a person."""
+        caller = Caller("pat", project=PROJECT, person=True)
+        self.engine.call(AnswerQuestion(caller=caller, id=question, answer=answer))
 
     def brief(self, name: str, **options: Any) -> Brief:
         found: Brief = self.engine.call(GetBrief(self.who(name), **options))

@@ -6,6 +6,8 @@ TEXT = "tests/unit/sdk/brief/test_plain_text.py"
 BLOCK = "tests/unit/sdk/brief/test_crew_update.py"
 BRIEF = "tests/unit/core/brief/test_brief.py"
 CREW = "tests/unit/core/brief/test_crew.py"
+NEWS = "tests/unit/core/locks/test_tool_calls_news.py"
+HOOK = "tests/unit/integrations/hooks/awareness/test_briefing.py"
 
 MUTANTS = [
     Mutant(
@@ -70,5 +72,82 @@ MUTANTS = [
         'member.state if member.state == "blocked" or is_terminal(member.state) else ""',
         "member.session.beat_ms",
         (f"{BRIEF}::test_the_digest_changes_with_facts_and_not_with_time",),
+    ),
+    Mutant(
+        "own changes count as news",
+        "coord.core.sessions.changes:changes_by_others",
+        "record.others if record.by == session else record.changes",
+        "record.changes",
+        (f"{NEWS}::test_one_agent_alone_never_has_news",),
+    ),
+    Mutant(
+        "own changes hide those of others",
+        "coord.core.sessions.changes:next_change",
+        "before.others if before.by == session else before.changes",
+        "before.others",
+        (f"{NEWS}::test_own_changes_between_those_of_others_hide_nothing",),
+    ),
+    Mutant(
+        "an agent is briefed with every call",
+        "coord.core.locks.tool_calls:_look_for_news",
+        "now - max(session.briefed_ms, session.seen_ms) < every_ms",
+        "False",
+        (f"{NEWS}::test_rapid_changes_are_gathered",),
+    ),
+    Mutant(
+        "several calls get the same news",
+        "coord.core.locks.tool_calls:_look_for_news",
+        "if (locks, crew) == session.seen:",
+        "if False:",
+        (f"{NEWS}::test_who_comes_and_goes_is_news",),
+    ),
+    Mutant(
+        "news of a killed hook is lost",
+        "coord.core.locks.tool_calls:_look_for_news",
+        "if delivered or now < session.seen_ms + OFFER_MS:",
+        "if True:",
+        (f"{NEWS}::test_news_that_was_not_delivered_is_given_again",),
+    ),
+    Mutant(
+        "the end of a call conflicts with every lock of others",
+        "coord.core.locks.tool_calls:_look_for_news",
+        "tx.peek(counted[0], Guard)",
+        "tx.get(counted[0], Guard)",
+        (f"{NEWS}::test_a_call_without_news_writes_and_reads_as_little_as_before",),
+    ),
+    Mutant(
+        "a brief from before the compaction counts after it",
+        "coord.core.brief.delivery:record_brief",
+        "if session.epoch != command.epoch:",
+        "if False:",
+        ("tests/unit/core/brief/test_delivery.py::test_a_brief_of_an_earlier_epoch_does_not_count",),
+    ),
+    Mutant(
+        "one compaction counts several times",
+        "coord.core.brief.delivery:begin_epoch",
+        "if command.mark and mark == session.epoch_mark:",
+        "if False:",
+        (f"{HOOK}::test_gemini_reads_everything_again_after_its_transcript_shows_a_compaction",),
+    ),
+    Mutant(
+        "unchanged facts are told again",
+        "coord.integrations.hooks.awareness.briefing:brief_of_news",
+        "if brief.digest == ended.briefed:",
+        "if False:",
+        (f"{HOOK}::test_what_comes_and_goes_unseen_is_not_told",),
+    ),
+    Mutant(
+        "an agent and its sub-agents are told of each other",
+        "coord.integrations.hooks.awareness.briefing:brief_of_news",
+        "if not brief.company and not ended.briefed:",
+        "if False:",
+        (f"{HOOK}::test_one_agent_alone_reads_nothing",),
+    ),
+    Mutant(
+        "a brief that fails stops the call",
+        "coord.integrations.hooks.awareness.briefing:brief_at_start",
+        "except CoordError:",
+        "except ZeroDivisionError:",
+        (f"{HOOK}::test_a_brief_that_cannot_be_read_stops_no_call",),
     ),
 ]

@@ -5,7 +5,7 @@ import msgspec
 from coord.core import keys
 from coord.core.brief.commands import Brief, GetBrief, Health
 from coord.core.brief.crew import Crew, Member, crew_ranges, read_crew
-from coord.core.brief.health import Decisions, health_ranges, read_health
+from coord.core.brief.health import health_ranges, read_health
 from coord.core.errors import Invalid
 from coord.core.locks.locks import ended_by_time, locks_of
 from coord.core.messages.commands import DelegationInfo, ListDelegations
@@ -47,7 +47,7 @@ def get_brief(tx: Transaction, command: GetBrief, now: int) -> Brief:
     states = [member.state for member in members if not member.session.person]
     health = None
     if command.health or lead:
-        health = read_health(tx, project, states, crew.done, Decisions())
+        health = read_health(tx, project, states, crew.done, now)
     brief = Brief(
         now_ms=now,
         session=name,

@@ -81,12 +81,16 @@ class RecordBrief(SessionCommand, frozen=True):
 
 
 class BeginEpoch(SessionCommand, frozen=True):
-    """Note that the context of the calling session began again: by `compact`, `clear` or `resume`."""
+    """Note that the context of the calling session began again: by `compact`, `clear` or `resume`.
+
+    With a `mark` the same beginning is noted once; the reply is the epoch.
+    """
 
     rule = "coord.core.brief.delivery:begin_epoch"
     prefetch_keys = "coord.core.sessions.identify:caller_reads"
     reply = int
     why: str = ""
+    mark: str = ""
 
 
 class GetBrief(SessionCommand, frozen=True):

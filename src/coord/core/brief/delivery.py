@@ -6,6 +6,7 @@ event, so the log is the list of receipts, as long as the log is.
 
 import msgspec
 
+from coord.core import keys
 from coord.core.brief.commands import BeginEpoch, RecordBrief
 from coord.core.brief.schema import BriefDelivered
 from coord.core.sessions.identify import ensure_session, put_session
@@ -44,8 +45,18 @@ def record_brief(tx: Transaction, command: RecordBrief, now: int) -> bool:
 def begin_epoch(tx: Transaction, command: BeginEpoch, now: int) -> int:
     """Note that the context of a session began again, so that it gets everything again; return its epoch."""
     session = ensure_session(tx, command.caller, now)
+    mark = keys.digest(command.mark) if command.mark else session.epoch_mark
+    if command.mark and mark == session.epoch_mark:
+        return session.epoch
     session = msgspec.structs.replace(
-        session, epoch=session.epoch + 1, seen=(-1, -1), seen_ms=0, briefed="", briefed_ms=0, briefed_offset=0
+        session,
+        epoch=session.epoch + 1,
+        epoch_mark=mark,
+        seen=(-1, -1),
+        seen_ms=0,
+        briefed="",
+        briefed_ms=0,
+        briefed_offset=0,
     )
     put_session(tx, session)
     if command.why == COMPACT:

@@ -1,10 +1,10 @@
 """The health of a project: how far its plan is, what its agents do, and what waits for a person."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from coord.core import keys
 from coord.core.brief.commands import Health
+from coord.core.questions.questions import open_questions
 from coord.core.ranges import Range
 from coord.core.tasks.schema import Task
 from coord.core.tasks.types import TaskStatus
@@ -15,22 +15,13 @@ BLOCKED_READ = 2000
 """How many unfinished tasks are read to count the blocked ones."""
 
 
-class Decisions(NamedTuple):
-    """The decisions that wait for a person: how many, and since when the oldest does."""
-
-    pending: int = 0
-    oldest_ms: int = 0
-
-
 def health_ranges(project: str) -> list[Range]:
     """Return the ranges that the health of a project is read from."""
     prefixes = (keys.spec_prefix(project), keys.unfinished_prefix(project), keys.stuck_prefix(project))
-    return [Range(prefix, "key", PAGE) for prefix in prefixes]
+    return [Range(prefix, "key", PAGE) for prefix in (*prefixes, keys.ASKING_PREFIX)]
 
 
-def read_health(
-    tx: Transaction, project: str, states: Sequence[str], done: int, decisions: Decisions
-) -> Health:
+def read_health(tx: Transaction, project: str, states: Sequence[str], done: int, now: int) -> Health:
     """Return the health of a project, whose agents have these states; `done` have ended."""
     total = _count(tx, keys.spec_prefix(project))
     completion, blocked, failed = None, 0, 0
@@ -39,14 +30,16 @@ def read_health(
         failed = _count(tx, keys.stuck_prefix(project))
         blocked = _count_blocked(tx, project) if failed else 0
         completion = 100 * (total - open_tasks) // total
+    asked = open_questions(tx, now, project)
     active, idle = sum(state in ACTIVE_STATES for state in states), states.count("idle")
     if blocked or failed:
         icon = CRITICAL
-    elif decisions.pending or is_many_idle(active, idle):
+    elif asked or is_many_idle(active, idle):
         icon = WARNING
     else:
         icon = HEALTHY
-    return Health(icon, completion, active, idle, done, *decisions, blocked, failed)
+    oldest_ms = asked[0].asked_ms if asked else 0
+    return Health(icon, completion, active, idle, done, len(asked), oldest_ms, blocked, failed)
 
 
 ACTIVE_STATES = ("working", "starting", "blocked", "stopping")

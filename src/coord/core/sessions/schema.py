@@ -81,7 +81,7 @@ class Session(Stored, frozen=True, tag=1):
     `seen` are the changes by others, of locks and of sessions, about which a hook was asked at `seen_ms` to
     brief the session (`locks/tool_calls.py`). `briefed` is the digest of the facts that it got last, at
     `briefed_ms`, and `briefed_offset` the offset up to which they go. `epoch` counts how often its context
-    began again.
+    began again, `epoch_mark` what showed it last.
     """
 
     session_id: str = ""
@@ -130,6 +130,7 @@ class Session(Stored, frozen=True, tag=1):
     briefed_ms: int = 0
     briefed_offset: int = 0
     epoch: int = 0
+    epoch_mark: str = ""
 
 
 class CrewChanges(Stored, frozen=True, tag=1):

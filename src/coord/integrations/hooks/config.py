@@ -5,6 +5,10 @@ writes_without_store = "open"    # default: "closed"
 reads_without_store = "closed"   # default: "open"
 restore = false                  # default: true
 watched = [".env", "config/*.local"]   # ignored files to observe; default: .env, .env.local
+
+[brief]
+inject = false                   # default: true; agents read what others do
+every_s = 30                     # default: 2; at most one brief in this time
 """
 
 from collections.abc import Mapping
@@ -30,6 +34,8 @@ class Settings(msgspec.Struct, frozen=True):
     restore: bool = True
     watched: tuple[str, ...] = WATCHED
     actions: tuple[Action, ...] = ACTIONS
+    inject_brief: bool = True
+    brief_every_ms: int = 2_000
 
 
 def read_settings(found: Configuration) -> Settings:
@@ -54,7 +60,23 @@ def read_settings(found: Configuration) -> Settings:
         restore,
         _watched(given.get("watched", list(WATCHED)), path),
         (*with_presets(lock_presets(configuration)), *_actions(given.get("actions", []), path)),
+        *_brief(configuration.get("brief", {}), path),
     )
+
+
+def _brief(given: object, path: str) -> tuple[bool, int]:
+    """Return whether agents are briefed, and how many milliseconds apart at least."""
+    if not isinstance(given, dict):
+        raise Invalid(f"brief in {path} is not a table", hint="write [brief] and the settings below it")
+    unknown = sorted(set(given) - {"inject", "every_s"})
+    if unknown:
+        raise Invalid(f"{path} has no setting brief.{unknown[0]}", hint="use inject, every_s")
+    inject, every_s = given.get("inject", True), given.get("every_s", 2)
+    if not isinstance(inject, bool):
+        raise Invalid(f"brief.inject in {path} is {inject!r}", hint="use true or false")
+    if isinstance(every_s, bool) or not isinstance(every_s, int | float) or not 0.001 <= every_s <= 86_400:
+        raise Invalid(f"brief.every_s in {path} is {every_s!r}", hint="use a number of seconds, such as 2")
+    return inject, round(every_s * 1000)
 
 
 def _closed(given: Mapping[str, Any], name: str, path: str, default: str) -> bool:

@@ -59,6 +59,8 @@ class Event(NamedTuple):
     """Whether the command outlives its call; no hook reports its end."""
     model: str = ""
     """The model that the agent uses, if the payload names it."""
+    transcript: str = ""
+    """The file in which the tool records the session, if it does not report compactions."""
     installed_for: str = ""
     """The git directory of the repository that this hook was set up for; empty if it serves all."""
 

@@ -33,8 +33,10 @@ from coord.sdk.client.connection import Connection
 from coord.sdk.client.open import open_for_use
 
 if TYPE_CHECKING:
+    from coord.core.brief.commands import RecordBrief
     from coord.core.messages.commands import MessageInfo
     from coord.engine.engine import Engine
+    from coord.integrations.hooks.awareness.briefing import Briefing
     from coord.integrations.shell_commands.line import CommandLine
     from coord.stores.database import Database
 
@@ -263,30 +265,60 @@ class HookHandler:
                 )
 
     def _after(self) -> None:
-        from coord.core.messages.commands import AckMessages, ReceiveMessages
+        from coord.core.messages.commands import ReceiveMessages
 
         home = self._home()
-        ended: EndToolCallReply | None = None
+        news: EndToolCallReply | None = None
         unread: list[MessageInfo] = []
         first = self._connect(home) if home is not None else None
         targets = targets_of(self.event, self._environ, home, self.settings, self._line)
         said = [self._observe_after(self._connect(target.location), target, home) for target in targets]
         for connection in dict.fromkeys(self._connect(target.location) for target in targets):
-            end = EndToolCall(connection.caller, self._call())
             if connection is first:
+                end = self._end_of_call(connection, self._call())
                 ended, received = connection.engine.call_many([end, ReceiveMessages(connection.caller)])
                 unread = received.messages
+                news = ended if ended.news else None
             else:
-                ended = connection.call(end)
+                ended = connection.call(EndToolCall(connection.caller, self._call()))
             self._release_done(connection, ended, look=self.event.writes_anything or self.event.failed)
         said.append(self._same_work(first))
-        text, ids = _inbox(unread)
-        self._reply(Answer(note="\n".join(each for each in (*said, text) if each)))
-        if ids and first is not None:
-            with suppress(CoordError):  # the next hook offers it again
-                first.call(AckMessages(first.caller, tuple(ids)))
+        self._deliver(first, said, unread, news)
         if self.event.command is not None:
             self._restore_templates(home)
+
+    def _end_of_call(self, connection: Connection, call: str) -> EndToolCall:
+        """Return the command that ends a call and asks for news."""
+        settings = self.settings
+        if self.event.transcript and settings.inject_brief:
+            from coord.integrations.hooks.awareness.compaction import note_compaction
+
+            note_compaction(connection, self.event.transcript)
+        every_ms = settings.brief_every_ms if settings.inject_brief else 0
+        return EndToolCall(connection.caller, call, connection.location.repository_id, every_ms)
+
+    def _deliver(
+        self,
+        connection: Connection | None,
+        said: list[str],
+        unread: "list[MessageInfo]",
+        news: EndToolCallReply | None,
+    ) -> None:
+        """Reply with what the agent has to know, and record in one commit what it got."""
+        text, ids = _inbox(unread)
+        brief, receipts = "", cast("tuple[RecordBrief, ...]", ())
+        if news is not None and connection is not None:
+            from coord.integrations.hooks.awareness.briefing import brief_of_news
+
+            brief, receipts = brief_of_news(connection, news)
+        self._reply(Answer(note="\n".join(each for each in (*said, text, brief) if each)))
+        if connection is None or not (ids or receipts):
+            return
+        from coord.core.messages.commands import AckMessages
+
+        acks = [AckMessages(connection.caller, tuple(ids))] if ids else []
+        with suppress(CoordError):  # the next hook offers it again
+            connection.engine.call_many([*acks, *receipts])
 
     def _same_work(self, connection: Connection | None) -> str:
         """Return which peers do what failed here; "" if nothing failed, or nobody does it."""
@@ -318,16 +350,12 @@ class HookHandler:
         if home is None:
             self._reply(ALLOW)
             return
-        from coord.core.messages.commands import AckMessages, ReceiveMessages
+        from coord.core.messages.commands import ReceiveMessages
 
         connection = self._connect(home)
-        keep = EndToolCall(connection.caller, NO_CALL)
-        _, received = connection.engine.call_many([keep, ReceiveMessages(connection.caller)])
-        text, ids = _inbox(received.messages)
-        self._reply(Answer(note=text))
-        if ids:
-            with suppress(CoordError):  # the next hook offers it again
-                connection.call(AckMessages(connection.caller, tuple(ids)))
+        keep = self._end_of_call(connection, NO_CALL)
+        kept, received = connection.engine.call_many([keep, ReceiveMessages(connection.caller)])
+        self._deliver(connection, [], received.messages, kept if kept.news else None)
 
     def _stop(self) -> None:
         home = self._home()
@@ -362,8 +390,17 @@ class HookHandler:
 
         self._restore_templates(home)
         notice = f"coord: {home.notice}." if home.notice else ""
-        known = welcome(self._client(home), self.event.source, self.event.model)
-        self._reply(Answer(note="\n".join(text for text in (notice, known) if text)))
+        client = self._client(home)
+        known = welcome(client, self.event.source, self.event.model)
+        brief, receipts = self._brief_at_start(client)
+        self._reply(Answer(note="\n".join(text for text in (notice, known, brief) if text)))
+        with suppress(CoordError):  # the next call has the same news
+            client.engine.call_many(receipts)
+
+    def _brief_at_start(self, client: Any) -> "Briefing":
+        from coord.integrations.hooks.awareness.briefing import NOTHING, brief_at_start
+
+        return brief_at_start(client, self.event.source) if self.settings.inject_brief else NOTHING
 
     def _agent_start(self) -> None:
         home = self._home()

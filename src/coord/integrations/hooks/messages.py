@@ -128,18 +128,6 @@ def same_work_notice(peers: Sequence[SessionInfo]) -> str:
     )
 
 
-def status_summary(
-    own: str, held: Sequence[LockInfo], peers: Sequence[SessionInfo], others: Sequence[LockInfo]
-) -> str:
-    """Return who holds what, for a session whose context was compacted."""
-    mine = quote_names([lock.resource for lock in held], len(held)) or "nothing"
-    lines = [f"coord: this is session {own}; it holds {mine}."]
-    for peer in peers[:NAMED_MAX]:
-        has = [lock.resource for lock in others if lock.owner == peer.session_id]
-        lines.append(f"{_peer(peer)} holds {quote_names(has, NAMED_MAX) or 'nothing'}.")
-    return " ".join(lines)
-
-
 def reminder(held: Sequence[LockInfo]) -> str:
     """Return the locks that an agent still holds when it is about to stop."""
     names = [lock.resource for lock in held]

@@ -3,7 +3,6 @@
 from typing import Any
 
 from coord.core.errors import Refused
-from coord.core.locks.commands import ListLocks
 from coord.core.sessions.commands import SessionInfo
 from coord.integrations.hooks import messages
 from coord.integrations.hooks.program import program_of
@@ -27,10 +26,7 @@ def welcome(client: Client, source: str, model: str = "") -> str:
         for peer in client.peers(live=True)
         if peer.session_id not in family and peer.parent != own and _works_here(peer, client)
     ]
-    if source != "compact":
-        return messages.peers_notice(peers, own)
-    held = client.call(ListLocks(client.caller, own=True))
-    return messages.status_summary(own, held, peers, client.locks())
+    return "" if source == "compact" else messages.peers_notice(peers, own)  # the brief follows
 
 
 def _works_here(peer: SessionInfo, client: Client) -> bool:

@@ -92,7 +92,8 @@ _TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "session.registered": lambda _: "Joined",
     "session.ended": _session_ended,
     "delegation.added": lambda details: f"Delegated {field(str(details.get('what', '')))}",
-    "decision.made": lambda details: f"Decision — {field(str(details.get('what', '')))}",
+    "question.asked": lambda details: f"Asked — {field(str(details.get('text', '')))}",
+    "question.answered": lambda details: f"Decision — {field(str(details.get('answer', '')))}",
 }
 
 

@@ -166,7 +166,7 @@ def _crew(brief: Brief, ids: dict[str, str], only: Collection[str] | None) -> li
     else:
         sections = [_agents("CURRENT CREW STATUS", shown, lambda each: _line(each, ids))]
     if same:
-        sections[-1].note = f"- {_count(same, 'agent')} as before"
+        sections[-1].note = f"- {_count(same, 'more agent')}: `coord brief`"
     return sections
 
 

@@ -68,6 +68,22 @@ def test_many_idle_agents_are_a_warning(crew: BriefHarness) -> None:
     assert health(crew).icon == "✅"
 
 
+def test_pending_decisions_are_a_warning(crew: BriefHarness) -> None:
+    """CTX-10, CTX-12: how many, and since when the oldest waits; those of other projects do not count."""
+    crew.add("t")
+    crew.claim("dev", "t")
+    asked_ms = crew.now
+    question = crew.ask("dev", "JWT or cookies?")
+    crew.pass_time(60_000)
+    crew.ask("boss", "Which port?")
+    crew.projects["far"] = "elsewhere"
+    crew.ask("far", "Lunch?")
+    found = health(crew)
+    assert (found.icon, found.decisions, found.oldest_decision_ms) == ("⚠️", 2, asked_ms)
+    crew.decide(question, "JWT")
+    assert health(crew).decisions == 1
+
+
 def test_the_example_of_the_founding_documents_is_healthy() -> None:
     """CTX-5: 3 active, 2 idle."""
     assert not is_many_idle(3, 2)

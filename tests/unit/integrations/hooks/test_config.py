@@ -38,6 +38,13 @@ def test_a_repository_drops_the_preset_locks() -> None:
     assert locks("git push origin main", actions) == ("name:main-push",)
 
 
+def test_a_repository_says_whether_and_how_often_agents_are_briefed() -> None:
+    """CTX-16: two seconds apart unless it says otherwise."""
+    assert (Settings().inject_brief, Settings().brief_every_ms) == (True, 2_000)
+    settings = settings_in("[brief]\ninject = false\nevery_s = 1.5\n")
+    assert (settings.inject_brief, settings.brief_every_ms) == (False, 1_500)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -50,6 +57,11 @@ def test_a_repository_drops_the_preset_locks() -> None:
         "[[hooks.actions]]\ncommand = 'x'\nlock = 'y'\nother = 1",
         "[[hooks.actions]]\ncommand = 'x'\nlock = 'y'\nmain_tree = 'no'",
         "[hooks]\nrestore = 'x'",
+        "brief = 1",
+        "[brief]\ninject = 1",
+        "[brief]\nevery_s = 0",
+        "[brief]\nevery_s = true",
+        "[brief]\nother = 1",
     ],
 )
 def test_wrong_settings_are_refused_with_a_hint(text: str) -> None:

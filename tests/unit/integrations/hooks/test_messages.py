@@ -59,7 +59,6 @@ def test_every_other_text_is_one_line(text: str) -> None:
         messages.denial(LockReply(Outcome.DEADLOCK, [], holder=held, cycle=[text, "b"]), ["file:a"], ""),
         messages.denial(LockReply(Outcome.CHANGED, [], holder=held), ["file:a"], ""),
         messages.peers_notice([peer(text)], "ada"),
-        messages.status_summary("ada", [held], [peer(text)], [held]),
         messages.failure(text, text, closed=True),
         messages.salvage_notice([text]),
         messages.background_denial([text]),
@@ -92,7 +91,8 @@ def test_an_agent_sees_the_whole_way_from_sender_to_hook(tmp_path: Any, text: st
     scene.tell("SessionStart", source="startup")
     with scene.client("bob") as bob:
         bob.send("ada", "status", "hello", body=text)
-    note = scene.tell("UserPromptSubmit", prompt="go on").note
+    note, _, brief = scene.tell("UserPromptSubmit", prompt="go on").note.partition("\n<!-- CREW_UPDATE\n")
+    assert brief.endswith("\nCREW_UPDATE -->")
     assert lines_of_coord(note) == 1
     assert "from bob (status)" in note
 

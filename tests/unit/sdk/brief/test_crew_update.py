@@ -138,7 +138,7 @@ def test_after_compaction_delegations_and_rules_are_told() -> None:
 def test_a_part_of_the_crew_says_how_many_did_not_change() -> None:
     crew = [agent("one"), agent("two"), agent("three")]
     text = crew_update(brief(crew), only={"two"})
-    assert "- Agent two (Developer) — idle, No task\n- 2 agents as before\n" in text
+    assert "- Agent two (Developer) — idle, No task\n- 2 more agents: `coord brief`\n" in text
     assert "Agent one" not in text
 
 

@@ -49,6 +49,7 @@ def parse(payload: Mapping[str, Any]) -> Event:
         command=text_in(given, "command") if event.tool_name == SHELL else None,
         failed=bool(fields_in(payload, "tool_response").get("error")),
         background=given.get("is_background") is True,
+        transcript=text_in(payload, "transcript_path"),
     )
 
 
