@@ -4,6 +4,7 @@ from tests.mutation.mutant import Mutant
 
 _ANSWER = "tests/unit/core/questions/test_answer.py"
 _QUESTIONS = "tests/unit/core/questions/test_questions.py"
+_HOOKS = "tests/unit/integrations/hooks/test_questions.py"
 _NEEDS = "tests/unit/core/lifecycle/test_needs.py"
 
 MUTANTS = [
@@ -211,5 +212,54 @@ MUTANTS = [
         "self._ack_answer(question.id)",
         "pass",
         ("tests/unit/transports/cli/handlers/test_questions.py::test_the_wait_ends_with_the_answer",),
+    ),
+    Mutant(
+        "a dialog that the user answered stays listed",
+        "coord.integrations.hooks.handler:HookHandler._after",
+        "connection.call(EndToolCall(connection.caller, dialog_of(self.event)))",
+        "pass",
+        (f"{_HOOKS}::test_a_permission_is_listed_until_the_tool_goes_on",),
+    ),
+    Mutant(
+        "a prompt leaves the dialogs before it",
+        "coord.core.locks.tool_calls:end_tool_call",
+        "not command.call or command.at_prompt",
+        "not command.call",
+        (f"{_HOOKS}::test_a_dialog_ends_with_its_turn",),
+    ),
+    Mutant(
+        "a dialog that nobody sees is listed",
+        "coord.integrations.hooks.questions:ask_permission",
+        "if not wait_s and environ.get(UNATTENDED[0]) == UNATTENDED[1]:",
+        "if False:",
+        (f"{_HOOKS}::test_a_run_without_a_user_lists_no_dialog",),
+    ),
+    Mutant(
+        "a hub waits for a person",
+        "coord.integrations.hooks.questions:ask_permission",
+        "wait_s = wait_s if extend is not None else 0.0",
+        "",
+        (f"{_HOOKS}::test_a_hook_that_cannot_wait_does_not",),
+    ),
+    Mutant(
+        "a hook that its tool ends leaves its question",
+        "coord.integrations.hooks.questions:_ended_by_tool",
+        "connection.call(EndToolCall(connection.caller, dialog))",
+        "pass",
+        (f"{_HOOKS}::test_a_tool_that_stops_its_hook_withdraws_the_question",),
+    ),
+    Mutant(
+        "any notification needs a person",
+        "coord.integrations.hooks.questions:ask_attention",
+        "if event.source not in WAITS_FOR_USER:",
+        "if False:",
+        (f"{_HOOKS}::test_an_agent_that_waits_for_its_user_needs_attention",),
+    ),
+    Mutant(
+        "the reason of a person ends its quotation",
+        "coord.integrations.hooks.events:_denied",
+        "{quote(reason)}",
+        "{reason}",
+        (f"{_HOOKS}::test_an_answer_in_time_decides",),
     ),
 ]

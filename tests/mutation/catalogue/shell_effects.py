@@ -113,8 +113,8 @@ MUTANTS = [
     Mutant(
         "the settings of a tool show the hook known writers only",
         "coord.integrations.setup.tools:CLAUDE",
-        "writers=f\"^(?!({'|'.join(READERS['claude'])})$)\"",
-        'writers="^(Write|Edit|MultiEdit|NotebookEdit|Bash|PowerShell|Monitor|mcp__.*)$"',
+        "\"PreToolUse\": f\"^(?!({'|'.join(READERS['claude'])})$)\"",
+        '"PreToolUse": "^(Write|Edit|MultiEdit|NotebookEdit|Bash|PowerShell|Monitor|mcp__.*)$"',
         (
             "tests/unit/transports/cli/handlers/test_setup.py::test_hooks_are_set_for_all_that_the_client_knows",
         ),

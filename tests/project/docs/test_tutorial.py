@@ -31,6 +31,7 @@ PAGES = {
     "docs/how-to/gemini.md": 6,
     "docs/how-to/merge.md": 12,
     "docs/how-to/isolate-tenants.md": 6,
+    "docs/how-to/questions.md": 12,
     "README.md": 5,
 }
 """And how many commands each has at least."""
@@ -119,6 +120,7 @@ def steps_of(page: str) -> Iterator[Step]:
 def same(line: str) -> str:
     """A line without what differs from run to run: seconds that went by, folders, ids of all kinds."""
     line = re.sub(r"\S*/repository/", "/repository/", re.sub(r"\b[0-9a-f]{10,12}\b", "COMMIT", line))
+    line = re.sub(r"\(\d+s\)", "(AGE)", line)
     line = re.sub(r"(-gen\d+-)[0-9a-f]{6}", r"\1ID", line)
     line = re.sub(r"until [\d:]+ UTC \(\w+ from now\)", "until TIME", line)
     return re.sub(r"expires in \w+", "expires in TIME", re.sub(r"\d{13}-\w+", "ID", line))

@@ -134,7 +134,7 @@ def owner_of(answer: dict[str, Any]) -> str:
 async def tour(client: Any) -> str:
     """Use everything once; the SDK checks results against their schemas."""
     assert [each.name for each in (await client.list_tools()).tools] == [
-        "status", "lock", "task", "message", "wait",
+        "status", "lock", "task", "message", "wait", "ask_human",
     ]  # fmt: skip
     me = {"session": "ada"}
     got = await client.call_tool("lock", {"action": "acquire", "resources": ["a.py"], "ttl_s": 60, **me})
@@ -168,12 +168,15 @@ async def tour(client: Any) -> str:
     assert news.structured_content["changed"] is True
     quiet = await client.call_tool("wait", {"timeout_s": 0, **me})
     assert quiet.structured_content["offset"] > 0
+    asked = await client.call_tool("ask_human", {"question": "which?", "timeout_s": 0, **me})
+    assert asked.structured_content["question"]["state"] == "open"
     assert {str(each.uri) for each in (await client.list_resources()).resources} == {
         "coord://brief",
         "coord://locks",
         "coord://tasks",
+        "coord://needs",
     }
     assert (await client.list_resource_templates()).resource_templates
-    for uri in ("coord://brief", "coord://locks", "coord://tasks", "coord://events?after=1"):
+    for uri in ("coord://brief", "coord://locks", "coord://tasks", "coord://needs", "coord://events?after=1"):
         assert json.loads((await client.read_resource(uri)).contents[0].text)
     return str(client.protocol_version)

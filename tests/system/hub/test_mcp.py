@@ -283,3 +283,30 @@ def test_a_repeated_call_about_a_claim_gets_the_same_answer(place: Place, action
     first, second = called(place, "task", **call), called(place, "task", **call)
     assert not first.get("isError"), first
     assert not second.get("isError"), second
+
+
+def test_an_agent_asks_a_person(place: Place) -> None:
+    """The call waits in the hub until a person answers, and the answer is not a message besides."""
+    ask: dict[str, Any] = {
+        "session": "asker",
+        "question": "which color?",
+        "options": ["a", "b"],
+        "command_id": "ask-1",
+    }
+    results: list[dict[str, Any]] = []
+    asking = threading.Thread(target=lambda: results.append(called(place, "ask_human", **ask)))
+    asking.start()
+    needs = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "coord://needs"}}
+    found: list[str] = []
+    while not found:
+        assert asking.is_alive()
+        listed = json.loads(post(place, needs).body["result"]["contents"][0]["text"])["needs"]
+        found = [each["id"] for each in listed if each["text"] == ask["question"]]
+    (name,) = found
+    assert coord(place.repository, place.environ, "decide", name, "B")["ok"]
+    asking.join(PATIENCE_S)
+    assert results[0]["structuredContent"]["answer"] == "b"
+    unread = called(place, "message", session="asker", action="receive")["structuredContent"]
+    assert unread["messages"] == []
+    again = called(place, "ask_human", session="asker", id=name)
+    assert again["structuredContent"]["answer"] == "b"

@@ -515,8 +515,9 @@ class BeginToolCall(ResourceCommand, frozen=True, kw_only=True):
 class EndToolCallReply(Reply, frozen=True):
     """The locks of a session after a call, its running calls, and the last lock it was reminded of.
 
-    `emergencies` counts those in its inbox. `news`: others have changed something, and this call has to brief
-    its session (`tool_calls.py`), which got `briefed` before.
+    `emergencies` counts those in its inbox, `questions` those that it asked and nobody has answered. `news`:
+    others have changed something, and this call has to brief its session (`tool_calls.py`), which got
+    `briefed` before.
     """
 
     locks: list[LockInfo]
@@ -527,6 +528,7 @@ class EndToolCallReply(Reply, frozen=True):
     briefed: str = ""
     briefed_offset: int = 0
     epoch: int = 0
+    questions: int = 0
 
 
 class EndToolCall(SessionCommand, frozen=True):
@@ -534,6 +536,7 @@ class EndToolCall(SessionCommand, frozen=True):
 
     With `news_every_ms` the reply says whether there is news for the session, at most once in that time;
     `repository` is the id of the repository whose locks count.
+    `at_prompt`: the user is at the prompt of the tool, so no dialog of a call is open.
     """
 
     rule = "coord.core.locks.tool_calls:end_tool_call"
@@ -543,6 +546,7 @@ class EndToolCall(SessionCommand, frozen=True):
     call: str = ""
     repository: str = ""
     news_every_ms: int = 0
+    at_prompt: bool = False
 
 
 class ReleaseHookLocks(LockCommand, frozen=True):

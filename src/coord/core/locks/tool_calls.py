@@ -196,7 +196,7 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
     if session.questions:
         from coord.core.questions.questions import tool_goes_on  # noqa: PLC0415 - few sessions have any
 
-        tool_goes_on(tx, session, now, command.call, all_calls=not command.call)
+        tool_goes_on(tx, session, now, command.call, all_calls=not command.call or command.at_prompt)
         session = tx.get(keys.session(session.session_id), Session) or session
     news = _look_for_news(tx, session, command.repository, command.news_every_ms, now)
     session = news or session
@@ -211,7 +211,7 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
         for lock_at in locks_of(tx, session.session_id)
         if (lock := read_lock(tx, lock_at.key)) is not None and ended_by_time(lock, now) is None
     ]
-    last = (session.briefed, session.briefed_offset, session.epoch)
+    last = (session.briefed, session.briefed_offset, session.epoch, session.questions)
     return EndToolCallReply(held, len(left), session.reminded, session.emergencies, news is not None, *last)
 
 

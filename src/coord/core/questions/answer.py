@@ -87,7 +87,7 @@ def _check_heard(tx: Transaction, question: Question, now: int) -> None:
     if question.kind is QuestionKind.PERMISSION and now >= question.heard_until_ms:
         raise Refused(
             f"no hook waits for {question.id}: {question.agent or question.session} asks in its own terminal",
-            hint="answer it there; with COORD_PERMISSION_WAIT hooks wait for coord decide",
+            hint="answer it there; with hooks.permission_wait in coord.toml hooks wait for coord decide",
         )
     session = tx.get(keys.session(question.session), Session)
     evidence = None if session is None else evidence_of(tx, session)

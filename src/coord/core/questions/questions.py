@@ -13,6 +13,7 @@ from coord.core import keys
 from coord.core.errors import Invalid, LimitReached, NotFound, Refused
 from coord.core.identity import Caller
 from coord.core.ids import short_repr
+from coord.core.messages.quoting import quote, quote_name
 from coord.core.messages.send import count_sending
 from coord.core.questions.commands import (
     AskQuestion,
@@ -201,9 +202,9 @@ def check_open(tx: Transaction, question: Question, now: int) -> None:
     """Refuse a question that was answered, withdrawn or left behind."""
     hint = "nothing was changed; coord decisions lists the open ones"
     if question.state is QuestionState.ANSWERED:
-        raise Refused(f"{question.id} was answered by {question.answered_by} already", hint=hint)
+        raise Refused(f"{question.id} was answered by {quote_name(question.answered_by)} already", hint=hint)
     if question.state is QuestionState.WITHDRAWN:
-        raise Refused(f"{question.id} was withdrawn: {question.end_reason}", hint=hint)
+        raise Refused(f"{question.id} was withdrawn: {quote(question.end_reason)}", hint=hint)
     if not is_open(question, now):
         raise Refused(f"{question.id} has expired", hint=hint)
     if _has_ended(tx.get(keys.session(question.session), Session)):

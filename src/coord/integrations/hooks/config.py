@@ -5,6 +5,7 @@ writes_without_store = "open"    # default: "closed"
 reads_without_store = "closed"   # default: "open"
 restore = false                  # default: true
 watched = [".env", "config/*.local"]   # ignored files to observe; default: .env, .env.local
+permission_wait = "5m"           # wait for `coord decide` when a tool asks for a permission; default: "0"
 
 [brief]
 inject = false                   # default: true; agents read what others do
@@ -22,8 +23,10 @@ from coord.integrations.hooks.named_locks import ACTIONS, Action, with_presets
 from coord.integrations.shell_effects.watched_files import WATCHED
 
 WORDS = ("open", "closed")
-KNOWN = ("writes_without_store", "reads_without_store", "restore", "watched", "actions")
+KNOWN = ("writes_without_store", "reads_without_store", "restore", "watched", "actions", "permission_wait")
 WATCHED_MAX = 64
+PERMISSION_WAIT_S_MAX = 600
+"""Tools wait no longer for a hook by default."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -36,6 +39,7 @@ class Settings(msgspec.Struct, frozen=True):
     actions: tuple[Action, ...] = ACTIONS
     inject_brief: bool = True
     brief_every_ms: int = 2_000
+    permission_wait_s: float = 0.0
 
 
 def read_settings(found: Configuration) -> Settings:
@@ -61,6 +65,7 @@ def read_settings(found: Configuration) -> Settings:
         _watched(given.get("watched", list(WATCHED)), path),
         (*with_presets(lock_presets(configuration)), *_actions(given.get("actions", []), path)),
         *_brief(configuration.get("brief", {}), path),
+        _permission_wait(given.get("permission_wait", "0"), path),
     )
 
 
@@ -77,6 +82,21 @@ def _brief(given: object, path: str) -> tuple[bool, int]:
     if isinstance(every_s, bool) or not isinstance(every_s, int | float) or not 0.001 <= every_s <= 86_400:
         raise Invalid(f"brief.every_s in {path} is {every_s!r}", hint="use a number of seconds, such as 2")
     return inject, round(every_s * 1000)
+
+
+def _permission_wait(given: object, path: str) -> float:
+    """Return how long a hook waits for a person, in seconds."""
+    if given == "0":
+        return 0.0
+    import re
+
+    found = re.fullmatch(r"([0-9]{1,4})([sm]?)", given) if isinstance(given, str) else None
+    seconds = int(found[1]) * (60 if found[2] == "m" else 1) if found is not None else -1
+    if not 0 <= seconds <= PERMISSION_WAIT_S_MAX:
+        raise Invalid(
+            f"hooks.permission_wait in {path} is {given!r}", hint='use "0" to "10m", for example "90s"'
+        )
+    return float(seconds)
 
 
 def _closed(given: Mapping[str, Any], name: str, path: str, default: str) -> bool:

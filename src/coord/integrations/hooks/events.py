@@ -25,6 +25,8 @@ class Kind(StrEnum):
     AGENT_START = "agent_start"
     AGENT_STOP = "agent_stop"
     SETTINGS = "settings"
+    PERMISSION = "permission"
+    ATTENTION = "attention"
     OTHER = "other"
 
 
@@ -92,6 +94,8 @@ class Answer(NamedTuple):
     note: str = ""
     keep_going: str = ""
     """Why the agent should not stop yet."""
+    permission: str = ""
+    """What a person decided about a permission, `allow` or `deny`; `note` is the reason."""
 
 
 class ToolOutput(NamedTuple):
@@ -190,11 +194,22 @@ def _texts(value: Any) -> Iterator[str]:
             left += each
 
 
+def _denied(reason: str) -> str:
+    from coord.core.messages.quoting import quote
+
+    return f"coord: a person denied this{f': {quote(reason)}' if reason else ''}."
+
+
 def claude_output(event: Event, answer: Answer) -> ToolOutput:
     """Return an answer in the form of Claude Code and Codex."""
     if answer.deny and event.kind is Kind.BEFORE:
         said = {"permissionDecision": "deny", "permissionDecisionReason": answer.deny}
         return ToolOutput({"hookSpecificOutput": {"hookEventName": event.name, **said}})
+    if answer.permission:
+        decision = {"behavior": answer.permission}
+        if answer.permission == "deny":
+            decision["message"] = _denied(answer.note)
+        return ToolOutput({"hookSpecificOutput": {"hookEventName": event.name, "decision": decision}})
     if answer.deny:
         return ToolOutput(code=2, said=answer.deny)
     if answer.keep_going:

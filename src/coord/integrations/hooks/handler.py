@@ -81,10 +81,12 @@ class HookHandler:
         open_by: float = 0.0,
         runs: ToolProcess | None = None,
         opener: Opener | None = None,
+        extend: Callable[[float], object] | None = None,
     ) -> None:
         """`reply` prints the answer; the handler may still do things after that. The tool `runs` the hook.
 
-        Until `open_by`, by the monotonic clock, a store that cannot be reached is tried again.
+        Until `open_by`, by the monotonic clock, a store that cannot be reached is tried again. `extend` moves
+        the deadline of the hook, by seconds; without it the handler waits for nobody.
         """
         self.event = event
         self._payload = payload
@@ -93,6 +95,7 @@ class HookHandler:
         self._open_by = open_by
         self._runs = runs
         self._opener = opener
+        self._extend = extend
         self.settings = Settings()
         self.home: StoreLocation | None = None
         """The store of the session, if coord is in use there."""
@@ -282,6 +285,10 @@ class HookHandler:
             else:
                 ended = connection.call(EndToolCall(connection.caller, self._call()))
             self._release_done(connection, ended, look=self.event.writes_anything or self.event.failed)
+            if ended.questions:
+                from coord.integrations.hooks.questions import dialog_of
+
+                connection.call(EndToolCall(connection.caller, dialog_of(self.event)))
         said.append(self._same_work(first))
         self._deliver(first, said, unread, news)
         if self.event.command is not None:
@@ -295,7 +302,8 @@ class HookHandler:
 
             note_compaction(connection, self.event.transcript)
         every_ms = settings.brief_every_ms if settings.inject_brief else 0
-        return EndToolCall(connection.caller, call, connection.location.repository_id, every_ms)
+        at_prompt = self.event.kind is Kind.PROMPT
+        return EndToolCall(connection.caller, call, connection.location.repository_id, every_ms, at_prompt)
 
     def _deliver(
         self,
@@ -380,6 +388,25 @@ class HookHandler:
         newest = max(lock.fence for lock in held)
         connection.call(ReleaseHookLocks(connection.caller, connection.location.repository_id, (), newest))
         self._reply(Answer(keep_going=reminder(held)))
+
+    def _permission(self) -> None:
+        home = self._home()
+        if home is None:
+            self._reply(ALLOW)
+            return
+        from coord.integrations.hooks.questions import ask_permission
+
+        wait_s = self.settings.permission_wait_s
+        connection = self._connect(home)
+        self._reply(ask_permission(connection, self.event, self._environ, wait_s, self._extend))
+
+    def _attention(self) -> None:
+        home = self._home()
+        if home is not None:
+            from coord.integrations.hooks.questions import ask_attention
+
+            ask_attention(self._connect(home), self.event, self._payload)
+        self._reply(ALLOW)
 
     def _start(self) -> None:
         home = self._home()

@@ -37,7 +37,7 @@ ALIVE_SHARE = 1 / 14
 """The part of the deadline in which a hub has to show that it is not frozen: half a second."""
 GRACE_S = 1.0
 """Extra time for an answer that is being written at the deadline: half an answer would allow the call."""
-SESSION_END = "SessionEnd"
+SESSION_END, PERMISSION = "SessionEnd", "PermissionRequest"
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 READ_BYTES = 64 * 1024
 EVENT_NAME, TOOL_NAME = b'"hook_event_name"', b'"tool_name"'
@@ -110,7 +110,7 @@ class Hook:
         self._load = load
         self._find_packages = find_packages
         self.began = time.monotonic()
-        self.deadline_s = 0.0
+        self.deadline_s = self._waits_s = 0.0
         self.event: Event | None = None
         self._data = b""
         self.closed = {True: True, False: False}
@@ -180,7 +180,9 @@ class Hook:
             self._end_orphan()
             return
         open_by = self.began + self.deadline_s * OPEN_SHARE
-        gate = HookHandler(self.event, payload, environ, self._reply, open_by=open_by, runs=runs)
+        gate = HookHandler(
+            self.event, payload, environ, self._reply, open_by=open_by, runs=runs, extend=self._extend
+        )
         try:
             remembering(gate.handle)
             if gate.home is not None:
@@ -193,6 +195,11 @@ class Hook:
             self._fail(error.message, error.hint)
         except Exception as error:  # noqa: BLE001 - a defect must not allow a write
             self._fail(f"the hook failed: {error!r}", "")
+
+    def _extend(self, seconds: float) -> None:
+        """Move the deadline: a person has this much time to answer."""
+        self._waits_s = seconds
+        self.set_deadline()
 
     def _report_progress(self) -> None:
         self._find_packages()
@@ -209,6 +216,9 @@ class Hook:
         """
         if posix.environ.get(b"COORD_HUB"):
             return False
+        name = self._first_text(EVENT_NAME)
+        if name == PERMISSION:  # a hub has no time to wait for a person
+            return False
         self._load("coord.host.runtime.hub_socket")
         from coord.host.runtime.hub_socket import socket_of_user
 
@@ -220,7 +230,7 @@ class Hook:
         from coord.integrations.hooks.hub_client import ask_hub
 
         self.set_deadline()
-        if self._first_text(EVENT_NAME) == SESSION_END:
+        if name == SESSION_END:
             self.deadline_s = min(self.deadline_s, END_DEADLINE_S)
         call = (self.tool, self.installed_for, PARENT)
         alive_by, answer_by = (self.began + self.deadline_s * share for share in (ALIVE_SHARE, OPEN_SHARE))
@@ -293,7 +303,7 @@ class Hook:
         from coord.integrations.deadline import deadline_s
 
         ends = self.event is not None and self.event.kind == "end"
-        self.deadline_s = min(deadline_s(), END_DEADLINE_S) if ends else deadline_s()
+        self.deadline_s = min(deadline_s(), END_DEADLINE_S) if ends else deadline_s() + self._waits_s
 
     def _watch(self) -> None:
         """Answer at the deadline if the store has not, before the tool gives up on its hook."""

@@ -12,7 +12,8 @@ from urllib.parse import quote as url_quote
 import coord
 from coord.core.errors import Invalid
 from coord.integrations.deadline import deadline_s
-from coord.integrations.hooks.hook import READERS
+from coord.integrations.hooks.config import PERMISSION_WAIT_S_MAX
+from coord.integrations.hooks.hook import PERMISSION, READERS
 from coord.integrations.hooks.http_hooks import EVENTS, FORWARDED, GIT_DIRECTORY, PATH, header_of
 from coord.integrations.setup.text.json_edit import Node, add_member, read_json, remove_member
 
@@ -49,8 +50,8 @@ class Tool(NamedTuple):
     events: tuple[str, ...]
     before: str
     """The event that can refuse a call."""
-    writers: str
-    """A pattern of its tools that may write, known or not; `before` gets no other calls."""
+    matchers: Mapping[str, str]
+    """Patterns by event: of the tools that may write, known or not, and of notifications that matter."""
     end: str = "SessionEnd"
     unit: int = 1
     """Its units of time per second."""
@@ -88,10 +89,13 @@ CLAUDE = Tool(
             "PostToolUse",
             "PostToolUseFailure",
         ),
-        *("Stop", "SubagentStart", "SubagentStop", "ConfigChange"),
+        *("Stop", "SubagentStart", "SubagentStop", "ConfigChange", "PermissionRequest", "Notification"),
     ),
     before="PreToolUse",
-    writers=f"^(?!({'|'.join(READERS['claude'])})$)",
+    matchers={
+        "PreToolUse": f"^(?!({'|'.join(READERS['claude'])})$)",
+        "Notification": "idle_prompt|agent_needs_input|elicitation_dialog",
+    },
 )
 CODEX = Tool(
     "codex",
@@ -104,10 +108,10 @@ CODEX = Tool(
     home_variable="CODEX_HOME",
     events=(
         *("SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
-        *("Stop", "SubagentStart", "SubagentStop"),
+        *("Stop", "SubagentStart", "SubagentStop", "PermissionRequest"),
     ),
     before="PreToolUse",
-    writers=".*",  # its patterns have no negation
+    matchers={"PreToolUse": ".*"},  # its patterns have no negation
 )
 GEMINI = Tool(
     "gemini",
@@ -118,9 +122,12 @@ GEMINI = Tool(
     user="settings.json",
     guide="GEMINI.md",
     home_variable="",
-    events=("SessionStart", "SessionEnd", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent"),
+    events=(
+        *("SessionStart", "SessionEnd", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent"),
+        "Notification",
+    ),
     before="BeforeTool",
-    writers=f"^(?!({'|'.join(READERS['gemini'])})$)",
+    matchers={"BeforeTool": f"^(?!({'|'.join(READERS['gemini'])})$)"},
     unit=1000,
 )
 TOOLS = (CLAUDE, CODEX, GEMINI)
@@ -212,16 +219,23 @@ def hooks_of(
     for event in tool.events:
         hook: dict[str, Any] = {"name": "coord"} if tool is GEMINI else {}
         hook |= {"type": "command", "command": command_of(tool, shared=shared, git_directory=git_directory)}
-        hook["timeout"] = (END_TIMEOUT_S if event == tool.end else ceil(deadline_s() + ANSWER_S)) * tool.unit
+        hook["timeout"] = _timeout_s(tool, event) * tool.unit
         if tool is CLAUDE and event == tool.before and not shared:
             hook["onFailure"] = "block"
         if event == tool.before and not shared:
             hook["command"] = refusing_command(tool, git_directory)
         if http is not None and tool is CLAUDE and event in EVENTS:
             hook = http_hook(http, git_directory)
-        group = {"matcher": tool.writers} if event == tool.before else {}
+        group = {"matcher": tool.matchers[event]} if event in tool.matchers else {}
         found[event] = {**group, "hooks": [hook]}
     return found
+
+
+def _timeout_s(tool: Tool, event: str) -> int:
+    """Return how long a tool waits for a hook; one that asks a person may take longer than its deadline."""
+    if event == tool.end:
+        return END_TIMEOUT_S
+    return ceil(deadline_s() + ANSWER_S) + (PERMISSION_WAIT_S_MAX if event == PERMISSION else 0)
 
 
 def http_hook(http: HttpForm, git_directory: str) -> dict[str, Any]:

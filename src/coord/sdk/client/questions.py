@@ -50,6 +50,12 @@ class QuestionCalls(Connection):
         question: QuestionInfo = self.call(command)
         return self._wait_for_answer(question, time.monotonic() + patience_s) if patience_s else question
 
+    def wait_for_answer(self, name: str, wait_s: float) -> QuestionInfo:
+        """Return an earlier question of this session once it is answered; still open after `wait_s`."""
+        question = self.question(name)
+        patience_s = arguments.milliseconds("wait", wait_s, min_s=0) / 1000
+        return self._wait_for_answer(question, time.monotonic() + patience_s)
+
     def _wait_for_answer(self, question: QuestionInfo, deadline: float) -> QuestionInfo:
         from coord.core.questions.schema import QuestionState
 

@@ -26,6 +26,8 @@ KINDS = {
     "SubagentStart": Kind.AGENT_START,
     "SubagentStop": Kind.AGENT_STOP,
     "ConfigChange": Kind.SETTINGS,
+    "PermissionRequest": Kind.PERMISSION,
+    "Notification": Kind.ATTENTION,
 }
 EDITORS = {
     "Write": "file_path",
@@ -46,6 +48,8 @@ def parse(payload: Mapping[str, Any]) -> Event:
     if event.tool_name in EDITORS:
         path = text_in(given, EDITORS[event.tool_name])
         event = with_files(event, (path,) if path else ())
+    if event.kind is Kind.ATTENTION:
+        event = event._replace(source=text_in(payload, "notification_type"))
     return event._replace(
         command=text_in(given, "command") if event.tool_name in SHELLS else None,
         timeout_s=number_in(given, "timeout") / 1000 or CALL_S,

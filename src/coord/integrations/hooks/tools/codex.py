@@ -25,6 +25,7 @@ KINDS = {
     "Stop": Kind.STOP,
     "SubagentStart": Kind.AGENT_START,
     "SubagentStop": Kind.AGENT_STOP,
+    "PermissionRequest": Kind.PERMISSION,
 }
 SHELL, PATCH = "Bash", "apply_patch"
 SETTINGS_FILES = ("hooks.json", "config.toml")

@@ -23,6 +23,7 @@ KINDS = {
     "BeforeTool": Kind.BEFORE,
     "AfterTool": Kind.AFTER,
     "AfterAgent": Kind.STOP,
+    "Notification": Kind.ATTENTION,
 }
 EDITORS = ("write_file", "replace", "edit")
 SHELL = "run_shell_command"
@@ -38,6 +39,8 @@ def parse(payload: Mapping[str, Any]) -> Event:
     if event.tool_name in EDITORS:
         path = text_in(given, "file_path")
         event = with_files(event, (path,) if path else ())
+    if event.kind is Kind.ATTENTION:
+        event = event._replace(source=text_in(payload, "notification_type"))
     folder = text_in(given, "dir_path") or text_in(given, "directory")
     inside = folder and event.tool_name == SHELL and not folder.startswith("/")
     digest = crc32(repr(sorted(given.items(), key=str)).encode("utf-8", "replace"))

@@ -45,17 +45,23 @@ def ask(client: Client, args: AskArgs) -> Answer:
         question = client.ask(
             args.text, options=args.options or (), kind=args.kind, ttl_s=args.ttl_s, wait_s=args.wait_s
         )
+    if question.state is QuestionState.OPEN and args.wait_s:
+        line = f"Nobody answered {question.id} within {arguments.span(args.wait_s)}"
+        hint = "it stays open, and its answer comes as a message"
+        failure = exit_codes.Failure(exit_codes.TIMED_OUT, "timed_out", line, hint)
+        return answer_of(question)._replace(line=line, failure=failure)
+    return answer_of(question)
+
+
+def answer_of(question: QuestionInfo) -> Answer:
+    """Return a question, and its answer if it has one."""
     fields = {"question": fields_of(question)}
     if question.state is QuestionState.ANSWERED:
         return Answer({"answer": question.answer, **fields}, f"{question.id}: {quote(question.answer)}")
     if question.state is QuestionState.WITHDRAWN:
-        line = f"{question.id} was withdrawn: {question.end_reason}"
+        line = f"{question.id} was withdrawn: {quote(question.end_reason)}"
         failure = exit_codes.Failure(exit_codes.REFUSED, Refused.code, line, "ask again if it still matters")
         return Answer(fields, line, failure=failure)
-    if args.wait_s:
-        line = f"Nobody answered {question.id} within {arguments.span(args.wait_s)}"
-        hint = "it stays open, and its answer comes as a message"
-        return Answer(fields, line, failure=exit_codes.Failure(exit_codes.TIMED_OUT, "timed_out", line, hint))
     return Answer(fields, f"Asked {question.id}; its answer comes as a message")
 
 

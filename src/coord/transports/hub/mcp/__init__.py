@@ -1,4 +1,4 @@
-"""MCP for agents: five tools and three resources, over the hub's `/mcp` and over `coord mcp`.
+"""MCP for agents: six tools and four resources, over the hub's `/mcp` and over `coord mcp`.
 
 May import: the hub, sdk, core, and the handlers of the CLI, whose answers the tools give. Must not: keep
 anything between two requests, or decide anything. A session is named in the arguments of a call and never

@@ -1,7 +1,8 @@
 """`/mcp`: streamable HTTP for clients of both eras of MCP, and for `coord mcp`.
 
 Every POST is one message and gets one answer as JSON; there are no sessions and no streams, so a GET or a
-DELETE gets 405, as the specification says. Calls run in threads; `wait` waits in the event loop.
+DELETE gets 405, as the specification says. Calls run in threads; `wait` and
+`ask_human` wait in the event loop.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from coord.transports.hub.mcp.bridge_call import COMMAND_ID, HEADER, BridgeCall,
 from coord.transports.hub.mcp.hub_client import HubClient, as_session, plain_caller
 from coord.transports.hub.mcp.protocol import Message, RpcError, error_reply, parse, reply_to
 from coord.transports.hub.mcp.resources import read_resource
-from coord.transports.hub.mcp.tools import Call, WaitCall, failed, read_call, run_tool
+from coord.transports.hub.mcp.tools import AskCall, Call, WaitCall, failed, read_call, run_tool
 from coord.transports.hub.problems import HttpError
 from coord.transports.hub.request import JSON, Request, Response
 from coord.transports.hub.routing import Router
@@ -36,6 +37,8 @@ logger = logging.getLogger("coord.hub")
 PATH = "/mcp"
 THREADS = 16
 KEPT_S = 1.0
+LOOK_S = 0.1
+"""How long `ask_human` waits between two looks, while the log grows by other things."""
 PEERS_MAX = 1000
 FROM_STORE = ("tools/call", "resources/read")
 
@@ -80,8 +83,46 @@ class Endpoint:
             arguments = message.params.get("arguments")
             if message.params.get("name") == "wait" and isinstance(arguments, dict):
                 message = await _waited(hub, message, arguments, store, engine.tenant)
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, reply_to, message, sender)
+            if message.params.get("name") == "ask_human" and isinstance(arguments, dict):
+                return await self._ask(hub, message, arguments, sender)
+            return await self._run(message, sender)
+
+    async def _run(self, message: Message, sender: "Sender") -> bytes:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, reply_to, message, sender)
+
+    async def _ask(self, hub: Hub, message: Message, arguments: dict[str, Any], sender: "Sender") -> bytes:
+        """Ask a person, and wait for the answer here: a thread that waits is lost for others."""
+        reply = await self._run(_with(message, {**arguments, "timeout_s": 0}), sender)
+        try:
+            call = read_call("ask_human", arguments)
+        except Invalid:
+            return reply
+        assert isinstance(call, AskCall), "read as such"
+        watcher = hub.watcher(sender.store, sender.engine.tenant)
+        again: dict[str, Any] = {"session": call.session, "timeout_s": 0}
+        if own := call.command_id or sender.command_id:  # it acknowledges the message with the answer
+            again["command_id"] = f"{own[:120]}.answer"
+        until = time.monotonic() + call.timeout_s
+        while (name := _open_question(reply)) and not hub.stopping.is_set():
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                break
+            await watcher.wait(sender.store.log(sender.engine.tenant).seen.offset, left_s)
+            await asyncio.sleep(min(LOOK_S, max(0.0, until - time.monotonic())))
+            reply = await self._run(_with(message, {**again, "id": name}), sender)
+        return reply
+
+
+def _with(message: Message, arguments: dict[str, Any]) -> Message:
+    return message._replace(params={**message.params, "arguments": arguments})
+
+
+def _open_question(reply: bytes) -> str:
+    """Return the id of the question in a reply, if it is open."""
+    result = msgspec.json.decode(reply).get("result", {})
+    question = result.get("structuredContent", {}).get("question", {})
+    return question["id"] if question.get("state") == "open" else ""
 
 
 async def _waited(
@@ -133,7 +174,7 @@ class Sender:
         self._peer = request.peer
         self._environ = hub.stores.environ
         self._bridge = _bridge_call(request)
-        self._command_id = _command_id(request)
+        self.command_id = _command_id(request)
         root = self._bridge.root if self._bridge is not None else ""
         self._location: StoreLocation = hub.stores.location_of(root) or store.location
 
@@ -171,7 +212,7 @@ class Sender:
             location=self._location,
             cwd=self._bridge.cwd if self._bridge is not None else root,
             environ=self._environ,
-            command_id=getattr(call, "command_id", "") or self._command_id,
+            command_id=getattr(call, "command_id", "") or self.command_id,
         )
 
     def _caller(self, call: Call) -> Caller:

@@ -1,4 +1,4 @@
-"""Read resources: the brief, the locks, the queue of tasks, and what happened after an offset."""
+"""Read resources: the brief, locks, the queue, what needs a person, and what happened after an offset."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -33,6 +33,8 @@ def _fields(client: Client, uri: str) -> dict[str, Any]:
         return {"locks": fields_of(page.locks), "more": bool(page.after)}
     if uri == "coord://tasks":
         return dict(fields_of(client.queue(limit=TASKS_MAX)))
+    if uri == "coord://needs":
+        return dict(fields_of(client.needs_you(client.project, limit=TASKS_MAX)))
     if uri.partition("?")[0] == "coord://events":
         found = happened(client, _after(uri), EVENTS_MAX)
         last = found[-1].offset if found else client.log.seen.offset

@@ -16,13 +16,15 @@ from coord.core.errors import CoordError, Invalid
 from coord.core.ids import check_id
 from coord.core.locks.resources import NAMED_RESOURCES_MAX
 from coord.core.messages.quoting import quote_lines, quote_name, visible
+from coord.core.questions.questions import OPTIONS_MAX, TEXT_CHARS_MAX
+from coord.core.questions.schema import QuestionState
 from coord.engine.engine import TIMEOUT_S, Engine
 from coord.sdk.client.client import Client
 from coord.sdk.client.tasks import LEASE_S
 from coord.sdk.log_reader import LoggedEvent, logged_events, newest_offset
 from coord.transports import exit_codes
 from coord.transports.cli.args import Args
-from coord.transports.cli.handlers import locks, messages, sessions, task_history, tasks
+from coord.transports.cli.handlers import locks, messages, questions, sessions, task_history, tasks
 from coord.transports.cli.output import Answer, fields_of, json_of
 from coord.transports.hub.mcp.definitions import WAIT_S_MAX
 
@@ -105,6 +107,15 @@ class WaitCall(Call, kw_only=True):
     """The arguments of `wait`; without `after` it waits for what happens from now on."""
 
     after: Number | None = None
+    timeout_s: Annotated[float, Meta(ge=0, le=WAIT_S_MAX)] = WAIT_S_MAX
+
+
+class AskCall(Write, kw_only=True):
+    """The arguments of `ask_human`: a new question, or the id of an earlier one."""
+
+    question: Annotated[str, Meta(max_length=TEXT_CHARS_MAX)] = ""
+    options: Annotated[list[Name], Meta(max_length=OPTIONS_MAX)] = []
+    id: Annotated[str, Meta(max_length=128)] = ""
     timeout_s: Annotated[float, Meta(ge=0, le=WAIT_S_MAX)] = WAIT_S_MAX
 
 
@@ -284,6 +295,17 @@ def _wait(client: Client, call: WaitCall) -> Answered:
     return Answer(fields, f"{len(found)} events after {after}{news}"), visible_lines(shown)
 
 
+def _ask(client: Client, call: AskCall) -> Answered:
+    if call.id:
+        found = client.wait_for_answer(call.id, call.timeout_s)
+    else:
+        found = client.ask(call.question, options=call.options, wait_s=call.timeout_s)
+    answer = questions.answer_of(found)
+    if found.state is not QuestionState.OPEN:
+        return answer, ""
+    return answer._replace(line=f"{found.id} is open; its answer comes as a message, or by id"), ""
+
+
 def happened(client: Client, after: int, most: int) -> list[LoggedEvent]:
     """Return the first events after an offset; none if the caller may see only a part of the store."""
     if not getattr(client, "sees_events", True):
@@ -314,6 +336,7 @@ CALLS: dict[str, type[Call]] = {
     "task": TaskCall,
     "message": MessageCall,
     "wait": WaitCall,
+    "ask_human": AskCall,
 }
 TOOLS: dict[type[Call], Callable[[Client, Any], Answered]] = {
     StatusCall: _status,
@@ -321,4 +344,5 @@ TOOLS: dict[type[Call], Callable[[Client, Any], Answered]] = {
     TaskCall: _task,
     MessageCall: _message,
     WaitCall: _wait,
+    AskCall: _ask,
 }

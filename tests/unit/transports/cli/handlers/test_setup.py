@@ -284,6 +284,7 @@ def test_tools_wait_longer_than_their_hooks_take(asked: str, monkeypatch: pytest
         hooks = tools.hooks_of(tool, shared=False)
         waits = {event: group["hooks"][0]["timeout"] / tool.unit for event, group in hooks.items()}
         assert waits.pop(tool.end, 3) == tools.END_TIMEOUT_S > hook_program.END_DEADLINE_S
+        assert waits.pop(hook_program.PERMISSION, takes + 603) == takes + 603
         assert set(waits.values()) == {takes + 3}
     hook = hook_program.Hook("claude")
     hook.set_deadline()
@@ -298,6 +299,8 @@ def test_hooks_are_set_for_all_that_the_client_knows() -> None:
         writers = [*getattr(form, "EDITORS", ()), *getattr(form, "SHELLS", ())]
         writers += [getattr(form, name) for name in ("SHELL", "PATCH") if hasattr(form, name)]
         unknown = ("mcp__files__write_file", "mcp_idea_reformat_file", "ReadAndWrite", "NextYearsTool")
-        assert all(re.search(tool.writers, name) for name in (*writers, *unknown))
-        readers = [name for name in hook_program.READERS[tool.name] if re.search(tool.writers, name)]
+        assert all(re.search(tool.matchers[tool.before], name) for name in (*writers, *unknown))
+        readers = [
+            name for name in hook_program.READERS[tool.name] if re.search(tool.matchers[tool.before], name)
+        ]
         assert readers == ([] if tool.name != "codex" else list(hook_program.READERS["codex"]))
