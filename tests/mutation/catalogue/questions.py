@@ -243,8 +243,8 @@ MUTANTS = [
     ),
     Mutant(
         "a hook that its tool ends leaves its question",
-        "coord.integrations.hooks.questions:_ended_by_tool",
-        "connection.call(EndToolCall(connection.caller, dialog))",
+        "coord.integrations.hooks.questions:_ask_and_wait",
+        "connection.call(EndToolCall(connection.caller, command.call))",
         "pass",
         (f"{_HOOKS}::test_a_tool_that_stops_its_hook_withdraws_the_question",),
     ),

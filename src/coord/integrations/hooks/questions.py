@@ -5,8 +5,8 @@ A tool that asks for a permission shows its own dialog. The hook lists that dial
 doubt it says nothing, so that the dialog decides. When the tool goes on, its question is withdrawn.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -64,11 +64,7 @@ def ask_permission(
         connection.call(command)
         return ALLOW
     extend(wait_s)
-    answer = ALLOW
-    with _ended_by_tool(connection, command.call):
-        closed = _wait(connection, connection.call(command))
-        answer = Answer(permission=closed.answer, note=closed.reason)
-    return answer
+    return _ask_and_wait(connection, command)
 
 
 def _wait(connection: "Connection", question: QuestionInfo) -> QuestionInfo:
@@ -88,9 +84,8 @@ def _wait(connection: "Connection", question: QuestionInfo) -> QuestionInfo:
     return question
 
 
-@contextmanager
-def _ended_by_tool(connection: "Connection", dialog: str) -> Iterator[None]:
-    """Withdraw the question if the tool ends its hook: the user has answered the dialog."""
+def _ask_and_wait(connection: "Connection", command: AskQuestion) -> Answer:
+    """Return what a person decides; if the tool ends its hook, the user has answered the dialog."""
     import signal
 
     from coord.core.locks.commands import EndToolCall
@@ -100,10 +95,12 @@ def _ended_by_tool(connection: "Connection", dialog: str) -> Iterator[None]:
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        yield
+        closed = _wait(connection, connection.call(command))
+        return Answer(permission=closed.answer, note=closed.reason)
     except SystemExit:
         with suppress(CoordError):  # the next prompt withdraws it, too
-            connection.call(EndToolCall(connection.caller, dialog))
+            connection.call(EndToolCall(connection.caller, command.call))
+        return ALLOW
     finally:
         signal.signal(signal.SIGTERM, before)
 
