@@ -4,7 +4,7 @@ from tests.mutation.mutant import Mutant
 
 _ANSWER = "tests/unit/core/questions/test_answer.py"
 _QUESTIONS = "tests/unit/core/questions/test_questions.py"
-_HOOKS = "tests/unit/integrations/hooks/test_questions.py"
+_HOOKS = "tests/unit/integrations/hooks/people/test_questions.py"
 _NEEDS = "tests/unit/core/lifecycle/test_needs.py"
 
 MUTANTS = [
@@ -229,28 +229,28 @@ MUTANTS = [
     ),
     Mutant(
         "a dialog that nobody sees is listed",
-        "coord.integrations.hooks.questions:ask_permission",
+        "coord.integrations.hooks.people.questions:ask_permission",
         "if not wait_s and environ.get(UNATTENDED[0]) == UNATTENDED[1]:",
         "if False:",
         (f"{_HOOKS}::test_a_run_without_a_user_lists_no_dialog",),
     ),
     Mutant(
         "a hub waits for a person",
-        "coord.integrations.hooks.questions:ask_permission",
+        "coord.integrations.hooks.people.questions:ask_permission",
         "wait_s = wait_s if extend is not None else 0.0",
         "",
         (f"{_HOOKS}::test_a_hook_that_cannot_wait_does_not",),
     ),
     Mutant(
         "a hook that its tool ends leaves its question",
-        "coord.integrations.hooks.questions:_ask_and_wait",
+        "coord.integrations.hooks.people.questions:_ask_and_wait",
         "connection.call(EndToolCall(connection.caller, command.call))",
         "pass",
         (f"{_HOOKS}::test_a_tool_that_stops_its_hook_withdraws_the_question",),
     ),
     Mutant(
         "any notification needs a person",
-        "coord.integrations.hooks.questions:ask_attention",
+        "coord.integrations.hooks.people.questions:ask_attention",
         "if event.source not in WAITS_FOR_USER:",
         "if False:",
         (f"{_HOOKS}::test_an_agent_that_waits_for_its_user_needs_attention",),

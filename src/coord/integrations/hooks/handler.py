@@ -286,7 +286,7 @@ class HookHandler:
                 ended = connection.call(EndToolCall(connection.caller, self._call()))
             self._release_done(connection, ended, look=self.event.writes_anything or self.event.failed)
             if ended.questions:
-                from coord.integrations.hooks.questions import dialog_of
+                from coord.integrations.hooks.people.questions import dialog_of
 
                 connection.call(EndToolCall(connection.caller, dialog_of(self.event)))
         said.append(self._same_work(first))
@@ -394,7 +394,7 @@ class HookHandler:
         if home is None:
             self._reply(ALLOW)
             return
-        from coord.integrations.hooks.questions import ask_permission
+        from coord.integrations.hooks.people.questions import ask_permission
 
         wait_s = self.settings.permission_wait_s
         connection = self._connect(home)
@@ -403,7 +403,7 @@ class HookHandler:
     def _attention(self) -> None:
         home = self._home()
         if home is not None:
-            from coord.integrations.hooks.questions import ask_attention
+            from coord.integrations.hooks.people.questions import ask_attention
 
             ask_attention(self._connect(home), self.event, self._payload)
         self._reply(ALLOW)
