@@ -46,6 +46,9 @@ SEED_NAMES = {
     "delegation.added": "delegated",
     "delegation.cancelled": "delegation_cancelled",
     "session.compacted": "agent:context_compacted",
+    "file.edited": "file_edit",
+    "file.read": "file_read",
+    "question.answered": "decision_made",
 }
 """The names that the founding documents use for the same (CFL-23)."""
 
@@ -53,6 +56,7 @@ MODULES = (
     "coord.core.settings",
     "coord.core.limits",
     "coord.core.sessions.schema",
+    "coord.core.activity.schema",
     "coord.core.tokens.schema",
     "coord.core.messages.schema",
     "coord.core.questions.schema",

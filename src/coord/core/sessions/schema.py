@@ -45,6 +45,7 @@ class SessionEnded(Event, frozen=True, tag="session.ended"):
     evidence: str = ""
     successor: str = ""
     by: str = ""
+    role: str = ""
 
 
 class SessionHung(Event, frozen=True, tag="session.hung"):

@@ -127,11 +127,17 @@ def test_a_dash_reads_standard_input(monkeypatch) -> None:
 
 
 def test_few_commands_redefine_flags_of_every_command() -> None:
-    """One word, one meaning: a flag before the command is the flag after it; only tokens have their own."""
+    """One word, one meaning: a flag before the command is the flag after it; only tokens and the
+    filters of the ledger have their own.
+    """
     taken = {flag.name for flag in GLOBAL_FLAGS} | {"help", "version"}
     assert [
         (each.name, flag.name) for each in all_commands() for flag in each.flags if flag.name in taken
-    ] == [*(("token create", name) for name in ("role", "project", "session")), ("open", "role")]
+    ] == [
+        ("log", "agent"),
+        *(("token create", name) for name in ("role", "project", "session")),
+        ("open", "role"),
+    ]
 
 
 KNOWN = st.sampled_from(

@@ -11,12 +11,13 @@ COMMANDS = (
             "coord log tail -n 20 --op lock --since 1h",
             "coord log locks src/app.py",
             "coord log session otto",
+            "coord log activity --type file_edit --since 1h",
         ),
         arguments=(
             Argument(
                 "what",
-                "events, counts, lock periods, or one session",
-                choices=("tail", "stats", "locks", "session"),
+                "events, counts, lock periods, one session, or actions",
+                choices=("tail", "stats", "locks", "session", "activity"),
                 dest="view",
             ),
             Argument(
@@ -29,6 +30,8 @@ COMMANDS = (
         flags=(
             Flag("n", "at most N entries (default: 50)", "N", "number", default=50, dest="limit"),
             Flag("op", "only this event, or kind: lock.denied, lock", "EVENT", "name"),
+            Flag("agent", "only actions of this session or agent", "ID", "name", completes="peers"),
+            Flag("type", "only this action: file_edit, error, …", "ACTION", "name"),
             Flag("actor", "only events of this session or agent", "ID", "name", completes="peers"),
             Flag("resource", "only events about this resource", "RESOURCE", "name", completes="files"),
             Flag("since", "only events of the last DURATION", "DURATION", "duration", default=None),

@@ -42,6 +42,8 @@ class LogArgs(Args, frozen=True):
     subject: str
     limit: int
     op: str
+    agent: str
+    type: str
     actor: str
     resource: str
     since_s: float | None
@@ -51,6 +53,11 @@ class LogArgs(Args, frozen=True):
 def log(options: Options, args: LogArgs) -> Answer | int:
     """Show a view of the log."""
     with connected(options, create=False) as client:
+        _check_flags(args)
+        if args.view == "activity":
+            from coord.transports.cli.handlers.awareness.ledger import activity
+
+            return activity(client, agent=args.agent, type_=args.type, since_s=args.since_s, limit=args.limit)
         actor = args.actor
         if args.view == "session":
             if args.actor:
@@ -77,6 +84,22 @@ def log(options: Options, args: LogArgs) -> Answer | int:
         if args.follow:
             return _follow(client, which, args.limit, as_json=form() == "json")
         return _ANSWERS[args.view](client, which, args.limit)
+
+
+def _check_flags(args: LogArgs) -> None:
+    """Refuse the flags of another view; a filter that does nothing would mislead."""
+    of_actions = args.view == "activity"
+    unused = (
+        {"op": args.op, "actor": args.actor, "resource": args.resource, "follow": args.follow}
+        if of_actions
+        else {"agent": args.agent, "type": args.type}
+    )
+    for name, value in unused.items():
+        if value:
+            used = "--agent, --type and --since" if of_actions else "--actor and --op"
+            raise Invalid(f"--{name} cannot be combined with {args.view}", hint=f"use {used}")
+    if of_actions and args.subject:
+        raise Invalid(f"unexpected argument {args.subject!r}", hint="coord log activity --agent ID")
 
 
 def _tail(client: Client, which: EventFilter, most: int) -> Answer:

@@ -6,6 +6,7 @@ from functools import cache
 from coord.transports.hub.api import openapi
 from coord.transports.hub.api.endpoint import Endpoint
 from coord.transports.hub.api.endpoints import (
+    activity,
     admin,
     batch,
     clock,
@@ -22,7 +23,7 @@ from coord.transports.hub.request import Request, Response, encode_json
 from coord.transports.hub.routing import Router
 
 Handler = Callable[[Hub, Request], Awaitable[Response]]
-MODULES = (waiting, commands, sessions, tasks, clock, batch, events, admin, founding, rpc)
+MODULES = (waiting, commands, sessions, tasks, clock, batch, events, admin, founding, activity, rpc)
 
 
 @cache

@@ -139,7 +139,8 @@ def test_a_token_of_a_project_reaches_no_other(hub: HubHarness, endpoint: Endpoi
 
 
 def _names_session(endpoint: Endpoint) -> bool:
-    if endpoint.name == "createToken":  # its session is that of the new token, which the core checks
+    # The session of a new token is checked by the core; an agent in a filter of the ledger acts not at all.
+    if endpoint.name in ("createToken", "listActivity"):
         return False
     fields = samples.fields_of(endpoint)
     return not {"session", "session_id", "agentId"}.isdisjoint([*fields, *endpoint.variables])

@@ -52,12 +52,12 @@ async def read_events(asking: Asking) -> Any:
     shown = [
         EventInfo(each.offset, each.at_ms, each.event, each.details)
         for each in logged_events(entries)
-        if _is_visible(asking, each.details)
+        if is_visible(asking, each.details)
     ]
     return EventsReply(shown, entries[-1].offset if entries else query.after)
 
 
-def _is_visible(asking: Asking, details: dict[str, Any]) -> bool:
+def is_visible(asking: Asking, details: dict[str, Any]) -> bool:
     """Whether a token may see an event: one of a project sees the events that state it, as in streams."""
     token = asking.identity.token
     return token is None or not token.project or details.get("project") == token.project
