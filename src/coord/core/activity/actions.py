@@ -112,6 +112,8 @@ ACTIONS = (
     Action("task.result_rejected", "error", "Result of task {task} rejected: {reason}"),
     Action("lock.deadlock", "error", "Deadlock; victim {victim}", agent="victim"),
     Action("git.merge_refused", "error", "Merge of {branch} into {into} refused: {status}"),
+    Action("git.commit_refused", "error", "Commit refused by {hook}: {detail}"),
+    Action("file.restored", "error", "Overwrote files of others, which were restored: {file_count}"),
     Action("agent.limited", "error", "Agent {agent} reached a rate limit", agent="agent"),
 )
 

@@ -62,7 +62,7 @@ def test_the_ledger_has_the_founding_columns(folder: Path, capfd: pytest.Capture
 
 
 def test_an_action_is_an_event_of_the_log(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """AUD-4, AUD-9, EVT-3, DED-3: followers and streams get what the ledger shows, and no buffer lies between."""
+    """AUD-4, AUD-9, EVT-3, DED-3: followers and streams get what the ledger shows, without a buffer."""
     for entry in listed(capfd):
         assert main(["log", "tail", "--op", entry["details"]["event"]]) == 0
         events = json.loads(capfd.readouterr().out)["events"]
