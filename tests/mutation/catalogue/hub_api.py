@@ -137,7 +137,7 @@ MUTANTS = [
     ),
     Mutant(
         "a token of a project sees the events of all",
-        "coord.transports.hub.api.endpoints.events:_is_visible",
+        "coord.transports.hub.api.endpoints.events:is_visible",
         "token is None or not token.project or",
         "True or",
         (f"{TESTS}/test_offsets.py::test_a_token_of_a_project_sees_the_events_of_no_other",),
