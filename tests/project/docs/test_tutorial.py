@@ -30,6 +30,7 @@ PAGES = {
     "docs/how-to/codex.md": 6,
     "docs/how-to/gemini.md": 6,
     "docs/how-to/merge.md": 12,
+    "docs/how-to/awareness.md": 8,
     "docs/how-to/isolate-tenants.md": 6,
     "docs/how-to/questions.md": 12,
     "README.md": 5,
@@ -122,6 +123,7 @@ def same(line: str) -> str:
     line = re.sub(r"\S*/repository/", "/repository/", re.sub(r"\b[0-9a-f]{10,12}\b", "COMMIT", line))
     line = re.sub(r"\(\d+s\)", "(AGE)", line)
     line = re.sub(r"(-gen\d+-)[0-9a-f]{6}", r"\1ID", line)
+    line = re.sub(r"\[\d\d:\d\d:\d\d\]", "[TIME]", line)
     line = re.sub(r"until [\d:]+ UTC \(\w+ from now\)", "until TIME", line)
     return re.sub(r"expires in \w+", "expires in TIME", re.sub(r"\d{13}-\w+", "ID", line))
 

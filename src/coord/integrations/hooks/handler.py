@@ -68,6 +68,15 @@ def _inbox(unread: "list[MessageInfo]") -> tuple[str, list[str]]:
     return inbox(unread)
 
 
+def _worker_context(environ: Mapping[str, str]) -> str:
+    """Return the SUBAGENT CONTEXT that `coord work` wrote for this agent; "" if it did not start it."""
+    if "COORD_CONTEXT_FILE" not in environ:
+        return ""
+    from coord.integrations.hooks.awareness.briefing import worker_context
+
+    return worker_context(environ["COORD_CONTEXT_FILE"])
+
+
 class HookHandler:
     """Handles one event in the stores that it concerns."""
 
@@ -420,7 +429,8 @@ class HookHandler:
         client = self._client(home)
         known = welcome(client, self.event.source, self.event.model)
         brief, receipts = self._brief_at_start(client)
-        self._reply(Answer(note="\n".join(text for text in (notice, known, brief) if text)))
+        context = _worker_context(self._environ)
+        self._reply(Answer(note="\n".join(text for text in (notice, known, context, brief) if text)))
         with suppress(CoordError):  # the next call has the same news
             client.engine.call_many(receipts)
 

@@ -52,8 +52,18 @@ class DurationStats(msgspec.Struct, frozen=True):
     max_s: float
 
 
+class BriefStats(msgspec.Struct, frozen=True):
+    """What hooks gave to agents so that they know of each other; tokens are estimated."""
+
+    count: int = 0
+    chars: int = 0
+    tokens: int = 0
+    by_agent: dict[str, int] = {}
+    """The tokens of each agent."""
+
+
 class Stats(msgspec.Struct, frozen=True):
-    """The log in numbers: events by name, durations of locks and waits, and how locks ended."""
+    """The log in numbers: events by name, durations of locks and waits, how locks ended, what briefs cost."""
 
     entries: int
     events: dict[str, int]
@@ -61,6 +71,7 @@ class Stats(msgspec.Struct, frozen=True):
     waits: DurationStats
     endings: dict[str, int]
     begins_at: int = 0
+    briefs: BriefStats = BriefStats()
 
 
 class EventFilter(msgspec.Struct, frozen=True):
@@ -138,6 +149,8 @@ def stats(connection: Connection, which: EventFilter) -> Stats:
     log = connection.log
     counts: Counter[str] = Counter()
     endings: Counter[str] = Counter()
+    tokens: Counter[str] = Counter()
+    chars = 0
     holds, waits = array("d"), array("d")
     entries, begins_at = 0, first_offset(log)
     for page in pages(log, begins_at):
@@ -150,8 +163,18 @@ def stats(connection: Connection, which: EventFilter) -> Stats:
                 endings[details["end_reason"]] += 1
             elif logged.event == "lock.acquired" and details.get("waited_ms"):
                 waits.append(details["waited_ms"] / 1000)
+            elif logged.event == "brief.delivered":
+                tokens[details["agent"] or details["session"]] += details["tokens"]
+                chars += details["chars"]
+    briefs = BriefStats(counts["brief.delivered"], chars, tokens.total(), _sorted(tokens))
     return Stats(
-        entries, _sorted(counts), duration_stats(holds), duration_stats(waits), _sorted(endings), begins_at
+        entries,
+        _sorted(+counts),
+        duration_stats(holds),
+        duration_stats(waits),
+        _sorted(endings),
+        begins_at,
+        briefs,
     )
 
 

@@ -21,6 +21,11 @@ BEGINS_AGAIN = ("compact", "clear", "resume")
 """The sources of a session whose context does not hold any more what it got before."""
 
 
+CONTEXT_CHARS_MAX = 4_000
+CONTEXT_BEGINS = "## SUBAGENT CONTEXT "
+"""What a file has to begin with, so that no variable puts another file before an agent."""
+
+
 class Briefing(NamedTuple):
     """The text for the agent, and the command that records it once it is printed."""
 
@@ -63,6 +68,16 @@ def brief_at_start(connection: "Connection", source: str) -> Briefing:
     except CoordError:
         return NOTHING
     return _briefing(connection, brief, found, crew_update(brief, found.events, rules=again))
+
+
+def worker_context(path: str) -> str:
+    """Return the context that `coord work` wrote for its worker; "" if the file is not one of those."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(CONTEXT_CHARS_MAX)
+    except (OSError, ValueError):
+        return ""
+    return text.strip() if text.startswith(CONTEXT_BEGINS) else ""
 
 
 def _briefing(connection: "Connection", brief: Brief, found: Recent, text: str) -> Briefing:

@@ -17,6 +17,7 @@ from coord.sdk.client.client import Client
 from coord.sdk.log_reader import LoggedEvent
 from coord.sdk.reports.activity import (
     Activity,
+    BriefStats,
     DurationStats,
     EventFilter,
     event_filter,
@@ -116,7 +117,8 @@ def _stats(client: Client, which: EventFilter, _most: int) -> Answer:
     rows = [{"event": event, "count": count} for event, count in found.events.items()]
     line = (
         f"{found.entries} log entries; lock times: {_duration_stats(found.holds)};"
-        f" wait times: {_duration_stats(found.waits)}"
+        f" wait times: {_duration_stats(found.waits)};"
+        f" briefs: {_brief_stats(found.briefs)}"
         f"{_trimmed(found.begins_at)}"
     )
     return Answer(fields_of(found), line, rows, ("event", "count"))
@@ -168,6 +170,13 @@ def print_happenings(logged_events: list[LoggedEvent], *, as_json: bool) -> bool
 def _flat(happening: LoggedEvent) -> dict[str, Any]:
     at = {"offset": happening.offset, "at": timestamp(happening.at_ms), "event": happening.event}
     return {**at, **{name: value for name, value in happening.details.items() if name not in at}}
+
+
+def _brief_stats(found: BriefStats) -> str:
+    """Return what awareness cost."""
+    if not found.count:
+        return "none"
+    return f"{found.count}, about {count(found.tokens, 'token')} ({count(found.chars, 'character')})"
 
 
 def _duration_stats(found: DurationStats) -> str:

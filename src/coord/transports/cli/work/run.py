@@ -9,6 +9,7 @@ import msgspec
 from coord.core.errors import CoordError, Unreachable
 from coord.host.caller import made_id
 from coord.host.processes import describe
+from coord.sdk.brief.subagent import subagent_context
 from coord.sdk.client.client import Client
 from coord.sdk.client.open import CONNECT_TIMEOUT_S
 from coord.sdk.scheduler import Scheduler
@@ -86,12 +87,13 @@ def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> A
     command = TaskCommand(
         args.command,
         screen,
-        _environment(client, options),
+        environ := _environment(client, options),
         grace_s=args.grace_s,
         limited_s=args.limited_s,
         timeout_s=args.timeout_s,
         silence_limit_s=args.silence_limit_s,
         needs_result=args.need_result,
+        context_of=lambda task: subagent_context(client, task.task, environ["COORD_SESSION_ID"]),
     )
     received: list[int] = []
     broken: list[NotStarted] = []

@@ -32,8 +32,13 @@ LIMITED, HOPELESS = exit_codes.TRY_AGAIN, 65
 TAIL_BYTES = 16 * 1024
 PUMP_S = 1.0
 _PLACEHOLDER = re.compile(
-    r"\{(task_id|generation|description|type|track|project|session_id|task_file|result_file)\}"
+    r"\{(task_id|generation|description|type|track|project|session_id|task_file|result_file|context_file"
+    r"|context)\}"
 )
+
+
+FILES = ("task_file", "result_file", "context_file")
+"""Values that are also in the environment of the command, as `COORD_TASK_FILE` and so on."""
 
 
 class Tail(threading.Thread):
@@ -61,11 +66,12 @@ class Tail(threading.Thread):
 
 
 class Files(NamedTuple):
-    """The file with the task, the file for its result, and the file to touch after progress."""
+    """The files with the task and with the context of its worker, those for its result and for progress."""
 
     task: Path
     result: Path
     progress: Path
+    context: Path
 
 
 class TaskCommand:
@@ -82,7 +88,9 @@ class TaskCommand:
         timeout_s: float | None,
         silence_limit_s: float | None,
         needs_result: bool,
+        context_of: Callable[[Work], str],
     ) -> None:
+        """`context_of` returns what the command should know about itself and the others beside it."""
         if _PLACEHOLDER.search(command[0]):
             raise Invalid(
                 f"{short_repr(command[0])} would let a task choose the program",
@@ -94,6 +102,7 @@ class TaskCommand:
         self._timeout_s = timeout_s
         self._silence_limit_s = silence_limit_s
         self._needs_result = needs_result
+        self._context_of = context_of
         self._screen = screen
         self._environ = environ
         self.child: Child | None = None
@@ -101,7 +110,9 @@ class TaskCommand:
     def __call__(self, work: Work) -> dict[str, Any]:
         """Run the command for a task; return its result, or raise why there is none."""
         with tempfile.TemporaryDirectory(prefix="coord-task-") as folder:
-            files = Files(*(Path(folder, name) for name in ("task.json", "result.json", "progress")))
+            names = ("task.json", "result.json", "progress", "context.md")
+            files = Files(*(Path(folder, name) for name in names))
+            files.context.write_text(self._context_of(work), encoding="utf-8")
             files.task.write_bytes(msgspec.json.format(msgspec.json.encode(_described(work))) + b"\n")
             files.progress.touch()
             self._heard = clock()
@@ -119,7 +130,7 @@ class TaskCommand:
     def _run(self, work: Work, files: Files, out: Tail, errors: Tail) -> int:
         values = _values(work, self._environ, files)
         command = [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in self._command]
-        variables = {f"COORD_{name.upper()}": values[name] for name in ("task_file", "result_file")}
+        variables = {f"COORD_{name.upper()}": values[name] for name in FILES}
         variables |= {
             PROGRESS_FILE: str(files.progress),
             "COORD_TASK_ID": work.task_id,
@@ -203,6 +214,8 @@ def _values(work: Work, environ: Mapping[str, str], files: Files) -> dict[str, s
         "session_id": environ["COORD_SESSION_ID"],
         "task_file": str(files.task),
         "result_file": str(files.result),
+        "context_file": str(files.context),
+        "context": files.context.read_text(encoding="utf-8"),
     }
 
 

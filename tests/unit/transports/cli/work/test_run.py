@@ -355,3 +355,15 @@ def test_an_outage_ends_the_command_before_its_lease(
     assert (code, events) == (0, ["claimed", "lost"] * losses + ["claimed", "submitted"])
     generations = [line["generation"] for line in lines if line.get("event") == "claimed"]
     assert generations == list(range(1, losses + 2))
+
+
+def test_a_worker_reads_who_it_is_and_who_works_beside_it(coord: Coord, worked: WorkerReport) -> None:
+    """CTX-18: as a file, as an argument, and in the environment."""
+    coord("boss task add A-001-x")
+    coord("boss task add A-002-y")
+    script = 'cmp "$COORD_CONTEXT_FILE" "$1" && printf %s "$2"'
+    code, _ = worked("--", "sh", "-c", script, "sh", "{context_file}", "{context}")
+    assert code == 0
+    text = state_of(coord, "A-001-x")["result"]["result_data"]["output"]
+    assert text.startswith("## SUBAGENT CONTEXT (You are a parallel worker)\n\n**SUBAGENT_ID:** s-ann\n")
+    assert "**SIBLING_TASKS:** A-002-y\n" in text
