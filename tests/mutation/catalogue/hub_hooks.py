@@ -9,6 +9,8 @@ HTTP_TESTS = "tests/system/hub/test_http_hooks.py"
 FORM_TESTS = "tests/unit/integrations/setup/http/test_http_form.py"
 START_TESTS = "tests/system/hub/test_start.py"
 
+PROTOCOL = "tests/unit/transports/hub/protocols/test_http.py"
+
 MUTANTS = [
     Mutant(
         "the watcher of a hook finds half of a module",
@@ -280,5 +282,12 @@ MUTANTS = [
         "client.revoke_token(found.id)",
         "pass",
         (f"{FORM_TESTS}::test_the_form_comes_and_goes",),
+    ),
+    Mutant(
+        "a hub that takes its time seems to be frozen",
+        "coord.transports.hub.protocols.http:HubProtocol._say_alive",
+        "self._running is cycle",
+        "False",
+        (f"{PROTOCOL}::test_a_sign_of_life_comes_only_before_a_late_answer", "--timeout=5"),
     ),
 ]

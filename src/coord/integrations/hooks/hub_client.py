@@ -24,7 +24,7 @@ CONTENT_TYPE = "application/vnd.coord.hook"
 HEAD = "POST {} HTTP/1.1\r\nHost: coord\r\nContent-Type: " + CONTENT_TYPE + "\r\n{}Content-Length: {}\r\n\r\n"
 HOOK, PRINTED = "/v1/hook", "/v1/hook/printed"
 EXPECT = "Expect: 100-continue\r\n"
-"""The hub sends a line as soon as it reads the request: it is alive."""
+"""The hub sends a line soon after it has read the request, unless it has answered: it is alive."""
 
 
 class HubAnswer:

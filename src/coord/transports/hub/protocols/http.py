@@ -15,6 +15,8 @@ HEADERS_MAX = 100
 PIPELINED_MAX = 64
 REQUEST_S = 20.0
 """A request has to arrive within this time: the first byte of its head to the last of its body."""
+ALIVE_S = 0.05
+"""A client that asks for a sign of life gets it after this time; most answers come before."""
 FILES_RESERVED = 64
 """File descriptors that connections leave for stores and for processes of this machine."""
 FILES_MAX = 65_536
@@ -84,6 +86,15 @@ class HubProtocol(HttpToolsProtocol):
         self._end_deadline()
         self._received = self._body_bytes = 0
         super().on_message_complete()
+        cycle = self.cycle
+        if cycle is not None and cycle.waiting_for_100_continue:  # its body came without being asked for
+            cycle.waiting_for_100_continue = False
+            self.loop.call_later(ALIVE_S, self._say_alive, cycle)
+
+    def _say_alive(self, cycle: Any) -> None:
+        """Send the line for which the client asked, if there is no answer yet."""
+        if self._running is cycle and not cycle.response_started and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def handle_websocket_upgrade(self) -> None:
         self._end_deadline()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from coord.transports.hub.api import endpoint
+from coord.transports.hub.request import Request
 from tests.support.hub.harness import ADDRESS, HubHarness
 
 LOCK = {"session": "s1", "resources": ["a.py"]}
@@ -72,6 +73,23 @@ def test_a_token_of_a_project_sees_the_events_of_no_other(hub: HubHarness) -> No
     events = hub.ask("GET", "/v1/events", token=token).body["events"]
     assert [event["event"] for event in events] == ["task.claimed", "token.created"]
     assert {event["details"]["project"] for event in events} == {"shop"}
+
+
+def test_entries_that_a_token_may_not_see_do_not_end_its_wait(hub: HubHarness) -> None:
+    """The same holds for entries without events, such as the use of a token."""
+    token = hub.new_token("view", project="shop")
+    after = hub.ask("GET", "/v1/events").body["after"]
+    claim = {"agent_id": "ada", "session_id": "s1"}
+
+    def claimed(project: str) -> Request:
+        return hub.request("POST", f"/v1/tenants/local/projects/{project}/tasks/A-1/claim", claim)
+
+    found, *_ = hub.together(
+        lambda: hub.request("GET", "/v1/events", query={"after": after, "wait": "30s"}, token=token),
+        lambda: claimed("bank"),
+        lambda: claimed("shop"),
+    )
+    assert [event["details"]["project"] for event in found.body["events"]] == ["shop"]
 
 
 def test_a_request_for_a_lock_waits_in_the_queue(hub: HubHarness) -> None:

@@ -424,3 +424,14 @@ def test_problem_details_are_json(site: Site, token: str) -> None:
     assert answer.header("content-type") == "application/problem+json"
     assert json.loads(answer.body)["status"] == 404
     assert answer.header("content-security-policy").startswith("default-src 'none'")
+
+
+def test_a_sign_of_life_comes_only_before_a_late_answer(site: Site, token: str) -> None:
+    """Hooks ask for it: a hub that answers at once has answered, and one that takes time is not frozen."""
+    assert statuses(site.raw(site.head("GET", "/healthz", Expect="100-continue"))) == [200]
+    waits = f"/v1/events?after={site.write()}&wait=30s"
+    with site.open() as made:
+        made.sendall(site.head("GET", waits, token, Expect="100-continue"))
+        assert made.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        site.write()
+        assert statuses(read_all(made)) == [200]

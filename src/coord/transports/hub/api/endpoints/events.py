@@ -1,5 +1,6 @@
 """The log over HTTP: its events after an offset, and a blocking query for new ones."""
 
+import time
 from typing import Annotated, Any
 
 import msgspec
@@ -44,17 +45,20 @@ async def read_events(asking: Asking) -> Any:
     """Return the events after an offset; with `wait`, as soon as there is one."""
     query: EventsQuery = asking.values
     log = asking.store.log(asking.tenant)
-    wait_s = int(query.wait.removesuffix("s"))
-    entries: list[Entry] = await asking.hub.stores.run(log.tail, query.after, query.limit)
-    if not entries and wait_s:
-        await asking.hub.watcher(asking.store, asking.tenant).wait(query.after, wait_s)
-        entries = await asking.hub.stores.run(log.tail, query.after, query.limit)
-    shown = [
-        EventInfo(each.offset, each.at_ms, each.event, each.details)
-        for each in logged_events(entries)
-        if is_visible(asking, each.details)
-    ]
-    return EventsReply(shown, entries[-1].offset if entries else query.after)
+    until, after = time.monotonic() + int(query.wait.removesuffix("s")), query.after
+    while True:
+        entries: list[Entry] = await asking.hub.stores.run(log.tail, after, query.limit)
+        after = entries[-1].offset if entries else after
+        shown = [
+            EventInfo(each.offset, each.at_ms, each.event, each.details)
+            for each in logged_events(entries)
+            if is_visible(asking, each.details)
+        ]
+        left_s = until - time.monotonic()
+        watcher = asking.hub.watcher(asking.store, asking.tenant)
+        # Entries without a visible event are no news: wait for what comes after them.
+        if shown or left_s <= 0 or not (entries or await watcher.wait(after, left_s)):
+            return EventsReply(shown, after)
 
 
 def is_visible(asking: Asking, details: dict[str, Any]) -> bool:
