@@ -13,7 +13,7 @@ import coord
 from demo import plan
 from demo.author import Broken
 from demo.conductor import Conductor, Outcome
-from demo.ending import print_landing, print_lineage, print_losses, print_proof
+from demo.ending import print_landing, print_lineage, print_losses, print_proof, print_report
 from demo.git_act import GitAct, git
 from demo.hub import serving
 from demo.screen import screen_for_stdout
@@ -76,7 +76,10 @@ def show(folder: Path) -> int:
     print_lineage(url, stage.pieces, outcome)
     print_losses(outcome)
     print_landing(act.landing)
-    return print_proof(url, folder, outcome, stage, act.landing)
+    code = print_proof(url, folder, outcome, stage, act.landing)
+    if not code:
+        print_report(folder)
+    return code
 
 
 def play(folder: Path, url: str, stage: Stage) -> tuple[Outcome, GitAct]:

@@ -1,9 +1,11 @@
 """The output after the run: the lineage of every task, the refused submissions, and the proof in words."""
 
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import coord
+from demo.author import COORD
 from demo.conductor import Outcome
 from demo.git_act import Landing
 from demo.git_proof import find_git_faults, find_log_faults, find_overwrite_faults
@@ -109,3 +111,10 @@ def print_proof(url: str, folder: Path, outcome: Outcome, stage: Stage, landing:
         f"1 overwrite caught, main intact. {stage.seconds:.1f} s"
     )
     return 0
+
+
+def print_report(folder: Path) -> None:
+    """Print what `coord report` says of the last minutes."""
+    print("\nREPORT: coord report --since 2m\n", flush=True)
+    words = [*COORD, "-o", "table", "report", "--since", "2m"]
+    subprocess.run(words, cwd=folder, check=True, stderr=subprocess.DEVNULL)

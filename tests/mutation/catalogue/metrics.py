@@ -5,6 +5,7 @@ from tests.mutation.mutant import Mutant
 SCRAPE = "tests/unit/transports/hub/followers/test_scrape.py"
 CONFIG = "tests/unit/followers/metrics/test_config.py"
 OBSERVE = "tests/unit/integrations/shell_effects/test_observe.py"
+REPORT = "tests/unit/followers/metrics/test_report.py"
 LANDING = "tests/unit/integrations/git/gate/test_check_landing.py"
 
 MUTANTS = [
@@ -56,5 +57,19 @@ MUTANTS = [
         'details.get("use") == HOOK',
         "False",
         (f"{OBSERVE}::test_overwrites_are_counted_where_they_were_stopped",),
+    ),
+    Mutant(
+        "a report starts too late",
+        "coord.followers.metrics.report:_first_since",
+        "entries[0].at < from_ms",
+        "True",
+        (f"{REPORT}::test_a_report_starts_at_the_first_entry_of_its_time",),
+    ),
+    Mutant(
+        "a report prints names as they are",
+        "coord.transports.cli.handlers.awareness.report:_lines",
+        "visible(each.resource)",
+        "each.resource",
+        (f"{REPORT}::test_a_report_fits_on_one_screen_whatever_names_say",),
     ),
 ]

@@ -58,6 +58,10 @@ def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert "20 tasks, 20 task.completed events, one for each" in run.stdout
+    ending = run.stdout.partition("\nREPORT: ")[2]
+    assert re.search(r"^tasks +20 done", ending, re.MULTILINE), "the demo ends with the report"
+    assert re.search(r"^overwrites .*, 1 undone$", ending, re.MULTILINE)
+    assert re.search(r"^deadlocks +1;", ending, re.MULTILINE)
     proven = re.search(
         r"PROVEN: 20 tasks, \d+ claims, 4 workers killed, (\d+) zombies refused, (\d+) lock waits, "
         r"(\d+) deadlock broken",

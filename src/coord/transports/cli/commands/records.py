@@ -62,6 +62,19 @@ COMMANDS = (
         details="Counters and histograms follow the log and survive a restart; gauges say what is now.",
     ),
     CommandSpec(
+        "report",
+        "show what was done: tasks, agents, overwrites",
+        handler="coord.transports.cli.handlers.awareness.report:report",
+        reads=True,
+        examples=("coord report", "coord report --since 7d --json"),
+        flags=(
+            Flag("since", "the time before now (default: 24h)", "DURATION", "duration", default=86_400.0),
+        ),
+        details="Read from the log. It shows throughput and latency, zombies that were refused, overwrites "
+        "prevented and undone, deadlocks, what people did by hand, how busy each agent was, and the files "
+        "that were wanted most.",
+    ),
+    CommandSpec(
         "migrate",
         "move this repository's store to another URL",
         handler="coord.transports.cli.handlers.records:migrate",
