@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.core.tasks.commands import ClaimTask, ReleaseClaim, SubmitResult
+from coord.core.tasks.commands import ClaimTask, ReleaseClaim, RenewLease, ResetTask, SubmitResult
 from coord.core.tasks.types import ReleaseReason
 from coord.followers.follower import LogSource
 from coord.followers.metrics.counts import LABELS_MAX, OTHER, SEPARATOR, Counts
@@ -157,6 +157,53 @@ def test_times_come_from_the_events(harness: StoreHarness) -> None:
     busy = counts.series["coord_agent_busy_seconds_total"]
     assert {agent: numbers[0] for agent, numbers in busy.items()} == {"ada": 20.0, "bob": 50.0}
     assert (counts.tasks_per_hour(harness.now), counts.tasks_per_hour(harness.now + 3_600_000)) == (1, 0)
+
+
+def test_every_outcome_of_the_documents_appears(harness: StoreHarness) -> None:
+    """OBS-11, OBS-12, OBS-13, OBS-9: the literal results, from what the rules really write."""
+
+    def claim(task: str, agent: str) -> None:
+        harness.call(ClaimTask("local", "p", task, agent, f"{agent}-1", 60_000))
+
+    def submit(task: str, agent: str, generation: int) -> None:
+        harness.call(SubmitResult("local", "p", task, f"{agent}-1", generation, b"{}", ""))
+
+    claim("t", "ada")
+    claim("t", "bob")
+    for agent in ("ada", "bob"):
+        harness.call(RenewLease("local", "p", "t", f"{agent}-1", 1))
+    submit("t", "bob", 1)
+    submit("t", "ada", 1)
+    claim("t", "bob")
+    submit("never", "ada", 1)
+    claim("u", "ada")
+    harness.pass_seconds(61)
+    claim("u", "bob")
+    submit("u", "ada", 1)
+    harness.call(ResetTask("local", "p", "u", "again"))
+    counts = counted(list(logged_events(harness.store.tail(0, 100))))
+
+    def results(name: str) -> dict[str, float]:
+        return {key.split(SEPARATOR)[-1]: numbers[0] for key, numbers in counts.series[name].items()}
+
+    assert results("claims_total") == {"granted": 3, "denied_active": 1, "denied_completed": 1}
+    wanted = {"accepted": 1, "session_mismatch": 1, "no_claim": 1, "stale_generation": 1}
+    assert results("results_total") == wanted
+    assert results("lease_renewals_total") == {"renewed": 1, "failed": 1}
+    assert results("coord_manual_interventions_total") == {"reset": 1}
+
+
+def test_a_deadlock_has_its_recovery_time() -> None:
+    """OBS-6: from the time the cycle arose to the commit that broke it; one that was only found has none."""
+    about = {"cycle": ["a", "b"], "victim": "a", "since_ms": 1000}
+    counts = counted(
+        [
+            LoggedEvent(1, 5000, "lock.deadlock", {**about, "resolved": True}),
+            LoggedEvent(2, 9000, "lock.deadlock", about),
+        ]
+    )
+    assert counts.series["coord_deadlocks_total"][""] == [2.0]
+    assert counts.series["coord_deadlock_recovery_seconds"][""][-2:] == [4.0, 1.0]
 
 
 def _follower() -> MetricsFollower:
