@@ -11,6 +11,7 @@ import msgspec
 
 from bench import (
     batch,
+    briefs,
     broad,
     callers,
     checks,
@@ -56,6 +57,7 @@ SECTIONS: dict[str, tuple[str, Measure]] = {
     "hand-off": ("One lock that all want", contended.measure),
     "check": ("Asking among many held locks", checks.measure),
     "broad": ("Requests and listings over everything", broad.measure),
+    "briefs": ("What others do, for one agent", briefs.measure),
     "wake": ("From a release to the next holder", wake.measure),
     "peers": ("Claim and complete, beside other queues", peers.measure),
     "queue": ("Tasks in line", queues.measure),
