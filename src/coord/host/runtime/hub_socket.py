@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 SOCKET = "hub.sock"
 OFF = "off"
 """The value of COORD_HUB with which a process uses no hub."""
-RUNTIME_CHARS_MAX = 80
+RUNTIME_CHARS_MAX = 60
 """The path of a socket may have about a hundred bytes."""
 PID_BYTES = 4
 """The size of a pid, which begins the credentials of a socket; the uid follows it."""
 
 
 def runtime_folder(environ: "Mapping[str, str]", *, make: bool = False) -> str:
-    """Return the private folder for sockets of this user; "" if there is none."""
+    """Return the private folder for sockets of this user; "" if there is none.
+
+    `stores/local/wakeup.py` has the same rule: a hook would load one more file for it. A test compares both.
+    """
     base = environ.get("XDG_RUNTIME_DIR", "")
     usable = base and len(base) < RUNTIME_CHARS_MAX
     folder = f"{base}/coord" if usable else f"/tmp/coord-{posix.getuid()}"  # noqa: S108 - checked below

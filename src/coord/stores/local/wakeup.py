@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 POLL_S_FIRST = 0.005
 POLL_S_MAX = 0.25
+RUNTIME_CHARS_MAX = 60
+"""The path of a socket may have about a hundred bytes."""
 NOWHERE = os.devnull
 """In place of a folder: it can contain nothing."""
 
@@ -109,9 +111,9 @@ def _datagram_socket() -> "socket.socket":
 
 
 def _runtime_folder() -> str:
-    """Return a private folder with a short path (a socket path has about 100 bytes)."""
+    """Return a private folder with a short path; `host/runtime/hub_socket.py` has the same rule."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
-    folder = f"{base}/coord" if base and len(base) < 40 else f"/tmp/coord-{os.getuid()}"  # noqa: S108 - checked below
+    folder = f"{base}/coord" if base and len(base) < RUNTIME_CHARS_MAX else f"/tmp/coord-{os.getuid()}"  # noqa: S108 - checked below
     with contextlib.suppress(OSError):
         os.mkdir(folder, mode=0o700)
     try:
