@@ -1,4 +1,4 @@
-"""Calls of tools that changed files: the ledger gets each file once a minute, with commits that happen anyway."""
+"""Calls of tools that changed files: the ledger gets each file once a minute, and no commit more."""
 
 from typing import Any
 
