@@ -16,6 +16,7 @@ PAGES = (
     "docs/how-to/use-a-hub.md",
     "docs/how-to/hub-for-a-team.md",
     "docs/how-to/hub-for-tenants.md",
+    "docs/how-to/metrics.md",
     "docs/reference/http.md",
 )
 

@@ -7,10 +7,18 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 from coord.core.events import SEED_NAMES, every_event
+from coord.core.identity import Caller
 from coord.core.limits import PROFILES, RATIONALE
 from coord.core.settings import SETTINGS, UNLIMITED, Settings
+from coord.engine.engine import Engine
+from coord.followers.follower import LogSource
+from coord.followers.metrics.counts import Counts
+from coord.followers.metrics.families import FAMILIES, PREFIX
+from coord.followers.metrics.gauges import gauges
+from coord.host.store_location import StoreLocation
 from coord.sdk.claim_repository import ClaimRepository
 from coord.sdk.client.agents import AgentCalls
 from coord.sdk.client.client import Client
@@ -21,6 +29,7 @@ from coord.sdk.client.sessions import SessionCalls
 from coord.sdk.client.tasks import TaskCalls
 from coord.sdk.client.tokens import TokenCalls
 from coord.sdk.coordinator import TaskCoordinator
+from coord.stores.open import open_store
 from coord.transports.hub.api.routes import every_endpoint
 from tests.support.docs.pages import ROOT, rows_of
 
@@ -128,6 +137,24 @@ def http_table() -> Iterator[str]:
         yield from _row(f"`{endpoint.method} {endpoint.path}`", str(endpoint.role), endpoint.summary)
 
 
+def metrics_table() -> Iterator[str]:
+    yield from _row("metric", "type", "labels", "says")
+    yield from _row("---", "---", "---", "---")
+    for name, family in FAMILIES.items():
+        shown = f"`{PREFIX}_{name}`" if family.seed else f"`{name}`"
+        yield from _row(shown, family.kind, _codes(family.labels), family.about)
+    with closing(open_store("memory:")) as database:
+        location = StoreLocation("memory:", "", None, database.store_id, 0, "/nowhere")
+        source = LogSource(Engine(database, "local"), database.log("local"), location, {})
+        for gauge in gauges(source, Caller("docs"), Counts("local")):
+            shown = f"`{PREFIX}_{gauge.name}`" if gauge.seed else f"`{gauge.name}`"
+            yield from _row(shown, "gauge", _codes(gauge.labels), gauge.about)
+
+
+def _codes(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def _methods(*kinds: type) -> Iterator[str]:
     yield from _row("method", "returns", "does")
     yield from _row("---", "---", "---")
@@ -160,6 +187,7 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "client": client_table,
     "keyspace": keyspace_table,
     "http": http_table,
+    "metrics": metrics_table,
 }
 
 

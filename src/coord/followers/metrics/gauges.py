@@ -29,14 +29,18 @@ def metrics(source: LogSource, caller: Caller, prefix: str = PREFIX) -> str:
 
 def metrics_of(source: LogSource, caller: Caller, counts: Counts, lag: int, prefix: str = PREFIX) -> str:
     """Return these counts and what is now; `lag` is how many entries are not counted yet."""
-    found = [
+    return metrics_text(counts, gauges(source, caller, counts, lag), prefix)
+
+
+def gauges(source: LogSource, caller: Caller, counts: Counts, lag: int = 0) -> list[Gauge]:
+    """Return every gauge."""
+    return [
         *_of_sessions(source, caller),
         *_of_locks(source, caller),
         *_of_tasks(source),
         *_of_counts(counts, source.now()),
         Gauge("coord_metrics_lag_entries", "Entries of the log that are not counted yet.", (), {(): lag}),
     ]
-    return metrics_text(counts, found, prefix)
 
 
 def _of_sessions(source: LogSource, caller: Caller) -> Iterator[Gauge]:
