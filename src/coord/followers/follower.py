@@ -48,9 +48,13 @@ class Follower(ABC):
     """What it keeps up to date, for `coord follow list`."""
     has_effects: ClassVar[bool] = False
     """Whether `act` does something that must not happen in several processes at once."""
+    is_local: ClassVar[bool] = False
+    """Whether its state belongs to this machine: `act` keeps it, with the offset, outside of the store."""
 
     def __init__(self, source: LogSource) -> None:
         self.source = source
+        self.offset = 0
+        """The newest entry that it has read; whoever runs it sets this."""
 
     @classmethod
     def wanted(cls, source: LogSource) -> bool:
@@ -69,6 +73,10 @@ class Follower(ABC):
     @abstractmethod
     def load(self, data: bytes) -> None:
         """Take over a state that `dump` returned."""
+
+    def resume(self) -> int:
+        """Load the state that a local follower has kept, and return its offset."""
+        return 0
 
     def act(self, now: int) -> int:
         """Perform what is due, and return when something is due again (0: with the next event).

@@ -6,7 +6,12 @@ from coord.core.errors import NotFound
 from coord.core.ids import short_repr
 from coord.followers.follower import Follower
 
-FOLLOWERS: dict[str, str] = {"metrics": "coord.followers.metrics.follower:MetricsFollower"}
+FOLLOWERS: dict[str, str] = {
+    "metrics": "coord.followers.metrics.follower:MetricsFollower",
+    "mirror-contract": "coord.followers.mirrors.mirror:ContractMirror",
+    "mirror-claude-coord": "coord.followers.mirrors.mirror:ClaudeCoordMirror",
+    "mirror-agent-claims": "coord.followers.mirrors.mirror:AgentClaimsMirror",
+}
 """The class of each follower, as `module:class`."""
 
 

@@ -33,7 +33,6 @@ class FollowerRun:
         self._runner = runner
         self.follower = new(source)
         self.name = self.follower.name
-        self.offset = 0
         self.missed = 0
         self.ready = False
         """Whether its state is loaded, and this process may run it."""
@@ -45,6 +44,15 @@ class FollowerRun:
         self._saved_ms = 0
         self._leads_until_ms = 0
 
+    @property
+    def offset(self) -> int:
+        """The newest entry that the follower has read."""
+        return self.follower.offset
+
+    @offset.setter
+    def offset(self, offset: int) -> None:
+        self.follower.offset = offset
+
     def prepare(self, now: int) -> bool:
         """Load the saved state; become the runner if there are effects; return whether it can run."""
         if self.ready and (not self.follower.has_effects or now < self._leads_until_ms - LEASE_MS // 2):
@@ -53,7 +61,9 @@ class FollowerRun:
             return False
         engine = self._source.engine
         found: FollowerState
-        if self.follower.has_effects:
+        if self.follower.is_local:
+            found = FollowerState()
+        elif self.follower.has_effects:
             found = engine.call(LeadFollower(self.name, self._runner, LEASE_MS))
             self._leads_until_ms = now + LEASE_MS
             if not found.leads:
@@ -69,11 +79,13 @@ class FollowerRun:
         self.follower.close()
         self.follower = self._new(self._source)
         self.offset = self.missed = self._unsaved = 0
-        if found.version > self.follower.version:
+        if self.follower.is_local:
+            self.offset = self.follower.resume()
+        elif found.version > self.follower.version:
             raise Unsupported(
                 f"a newer coord runs follower {self.name}", hint="upgrade coord on this machine"
             )
-        if found.version == self.follower.version:
+        elif found.version == self.follower.version:
             self.follower.load(found.state)
             self.offset, self.missed = found.offset, found.missed
         self._saved_ms, self.ready, self.failure = now, True, None
@@ -96,13 +108,15 @@ class FollowerRun:
     def act(self, now: int) -> None:
         """Perform what is due, then save what has to be saved."""
         self.due_ms = self.follower.act(now)
+        if self.follower.is_local:
+            self._failures = 0
         long_ago = self._unsaved and now - self._saved_ms >= SAVE_MS
         if self.follower.acted or self._unsaved >= SAVE_EVENTS or long_ago:
             self.save(now)
 
     def save(self, now: int) -> None:
         """Save the state, if it changed."""
-        if not self.ready or not (self._unsaved or self.follower.acted):
+        if self.follower.is_local or not self.ready or not (self._unsaved or self.follower.acted):
             return
         follower = self.follower
         self._source.engine.call(
@@ -120,9 +134,11 @@ class FollowerRun:
         self.ready, self.failure = False, error
         self.retry_ms = now + min(RETRY_MS << min(self._failures, 20), RETRY_MS_MAX)
         self._failures += 1
-        if isinstance(error, Denied | Unavailable):  # another process runs it, or the store is away
-            return
+        if isinstance(error, Denied | Unavailable) and not self.follower.is_local:
+            return  # another process runs it, or the store is away
         logger.warning("follower %s failed: %s", self.name, error, exc_info=not isinstance(error, CoordError))
+        if self.follower.is_local:
+            return
         try:
             self._source.engine.call(FailFollower(self.name, f"{error}" or type(error).__name__))
         except CoordError as second:

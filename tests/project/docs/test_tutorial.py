@@ -24,6 +24,7 @@ PAGES = {
     "docs/tutorial.md": 20,
     "docs/tutorial-plan.md": 20,
     "docs/how-to/split-a-task.md": 10,
+    "docs/how-to/mirrors.md": 20,
     "docs/how-to/run-agents.md": 5,
     "docs/how-to/set-up-agents.md": 8,
     "docs/how-to/claude-code.md": 6,

@@ -15,7 +15,7 @@ MAINTENANCE_PAGE = "docs/reference/cli-maintenance.md"
 GIT_PAGE = "docs/reference/cli-git.md"
 MESSAGES_PAGE = "docs/reference/cli-messages.md"
 OF_TASKS = ("tasks", "plans", "agents")
-OF_MAINTENANCE = ("records", "maintenance", "tokens", "setup")
+OF_MAINTENANCE = ("records", "mirrors", "maintenance", "tokens", "setup")
 OF_GIT = ("git",)
 OF_MESSAGES = ("messages", "questions")
 """The groups that are not on the first page."""

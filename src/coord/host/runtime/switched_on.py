@@ -9,6 +9,27 @@ FILE = "followers"
 FILE_BYTES_MAX = 4096
 
 
+MIRROR_PATHS = {
+    "mirror-contract": tuple(
+        f".contract/{each}/" for each in ("tickets", "status", "queue", "signals", "logs")
+    ),
+    "mirror-agent-claims": (
+        ".claude/agent-claims.json",
+        ".claude/subagent-status/",
+        ".claude/plans/task-status.json",
+    ),
+}
+"""What the mirrors write below the top of a worktree; a folder ends with a slash."""
+
+
+def is_mirror_path(folder: str, path: str) -> bool:
+    """Whether a mirror that is switched on writes a path: nobody's work is there, so nobody locks it."""
+    if not path.startswith((".contract/", ".claude/")):
+        return False
+    ours = [each for name in switched_on(folder) for each in MIRROR_PATHS.get(name, ())]
+    return any(path == each or (each.endswith("/") and path.startswith(each)) for each in ours)
+
+
 def switched_on(folder: str) -> tuple[str, ...]:
     """Return the names of the followers that are switched on."""
     try:

@@ -13,6 +13,7 @@ from coord.core.errors import CoordError, Invalid, Unavailable
 from coord.host.paths import path_in_resource, repository_path
 from coord.host.repository import Repository, find_repository
 from coord.host.runtime.seen_files import real_path
+from coord.host.runtime.switched_on import is_mirror_path
 from coord.host.store_location import StoreLocation, find_location, user_location
 from coord.integrations.hooks.config import Settings
 from coord.integrations.hooks.events import Event
@@ -142,6 +143,9 @@ class _Targets:
         if found is None:
             return
         location, worktree, texts = found
+        texts = tuple(text for text in texts if not is_mirror_path(location.folder, path_in_resource(text)))
+        if not texts:
+            return
         exact = () if path.tree else texts
         if path.committed:
             self._add(Target(location, worktree, committed=texts, exact=exact))

@@ -130,9 +130,9 @@ class Client(
 
         command = GetStatus(caller=self.caller, tenant=self.tenant, stubs=self.in_user_store)
         found: StatusReply = self.call(command)
-        stuck, needs = [task.task_id for task in self.stuck_tasks()], self.needs_you(self.project)
+        stuck = [task.task_id for task in self.stuck_tasks()]
         if found.session is None:
-            return {"session": None, "overview": self.overview(), "stuck": stuck, "needs": needs}
+            return {"session": None, "overview": self.overview(), "stuck": stuck}
         return {
             "now_ms": found.now_ms,
             "session": found.session,
@@ -142,7 +142,6 @@ class Client(
             "emergencies": found.emergencies,
             "agents": found.agents,
             "stuck": stuck,
-            "needs": needs,
         }
 
     def overview(self) -> "Overview":

@@ -100,8 +100,7 @@ class Walk:
             self.met.add("late")
             return
         assert self.model.answer(name, self.harness.now)
-        if reply.question.kind is not QuestionKind.PERMISSION:
-            self.answers[reply.question.session_id].append(name)
+        self.answers[reply.question.session_id].append(name)
         self.met.add(f"answered {reply.question.kind}")
 
     def _withdraw(self, session: str) -> None:

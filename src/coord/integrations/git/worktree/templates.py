@@ -25,7 +25,7 @@ def restore_templates(commondir: str) -> list[str]:
     folder = f"{commondir}/{FOLDER}"
     names = list(_names(folder))
     made: list[str] = []
-    for root in _roots(commondir) if names else ():
+    for root in worktree_roots(commondir) if names else ():
         made += [f"{root}/{name}" for name in names if _copy(f"{folder}/{name}", root, name)]
     return made
 
@@ -37,7 +37,7 @@ def _names(folder: str) -> Iterator[str]:
             yield os.path.relpath(f"{top}/{name}", folder)
 
 
-def _roots(commondir: str) -> Iterator[str]:
+def worktree_roots(commondir: str) -> Iterator[str]:
     """Return the top folders of all worktrees that exist."""
     main = commondir.removesuffix("/.git")
     if main != commondir:

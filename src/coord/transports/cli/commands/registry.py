@@ -16,6 +16,7 @@ GROUPS = {
     "messages": "Messages",
     "questions": "Questions: what needs a person",
     "records": "Records: the log and the store",
+    "mirrors": "Mirrors: the store as files of other layouts",
     "maintenance": "Maintenance: limits and expired records",
     "tokens": "Tokens: what may come over the network",
     "hub": "Hub: one process for all clients",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from coord.integrations.setup.tools import HttpForm
     from coord.sdk.admin.install import PreparedStore
     from coord.sdk.client.client import Client
-    from coord.sdk.reports.doctor import Report
+    from coord.sdk.reports.doctor import Finding, Report
 
 STORE_COLUMNS = ("url", "tenant", "made", "store_id", "epoch")
 HTTP = "http"
@@ -169,12 +169,27 @@ def uninstall(options: Options, args: UninstallArgs) -> Answer | str:
     if not args.user:
         with suppress(CoordError):  # a store that is gone has no token either
             _set_token(options, plan)
+    if not args.user and not args.tools:
+        _remove_mirrors()
     changed = [change.path for change in plan.changes]
     said = f"Restored {count(len(changed), 'file')}" if changed else "Nothing to undo"
     if args.tools and plan.journal.edits:
         said += f"; the hooks of {', '.join(('git', *plan.journal.tools))} stay"
     fields = {"changed": changed, "notes": plan.notes, "tools": plan.journal.tools}
     return _with_problems(Answer(fields, "; ".join((said, *plan.notes))), [plan])
+
+
+def _remove_mirrors() -> None:
+    """Remove the files of all mirrors; without coord nothing keeps them up to date."""
+    from coord.host.runtime.switched_on import switched_on
+    from coord.host.store_location import find_location
+
+    with suppress(CoordError):  # a pin that is gone switches nothing on
+        location = find_location(os.getcwd(), os.environ)
+        if switched_on(location.folder):
+            from coord.followers.mirrors.switching import remove_mirrors
+
+            remove_mirrors(location)
 
 
 def _with_problems(answer: Answer, plans: "list[Plan]") -> Answer:
@@ -422,8 +437,21 @@ def _examine(options: Options, args: DoctorArgs) -> "Report":
     repository = None if report.error is not None else find_repository(os.getcwd())
     if repository is not None:
         report.findings.extend(examine_hooks(repository, os.environ))
+        report.findings.extend(_examine_mirrors(repository))
     report.findings.extend(examine_hub(repository, os.environ))
     return report
+
+
+def _examine_mirrors(repository: "Repository") -> "list[Finding]":
+    from coord.host.runtime.switched_on import switched_on
+    from coord.sdk.reports.doctor import OK, WARN, Finding
+
+    folder = f"{repository.commondir}/coord"
+    if not switched_on(folder):
+        return []
+    from coord.followers.mirrors.switching import examine_mirrors
+
+    return [Finding("mirrors", WARN if hint else OK, text, hint) for text, hint in examine_mirrors(folder)]
 
 
 def _restore_pin() -> bool:
