@@ -4,6 +4,8 @@ from tests.mutation.mutant import Mutant
 
 ACTIONS = "tests/unit/core/activity/test_actions.py"
 LEDGER = "tests/unit/sdk/reports/test_ledger.py"
+EDITS = "tests/unit/core/locks/test_tool_calls_edits.py"
+HOOKS = "tests/unit/integrations/hooks/awareness/test_edits.py"
 HTTP = "tests/unit/transports/hub/api/test_activity.py"
 
 MUTANTS = [
@@ -48,5 +50,47 @@ MUTANTS = [
         "self._is_visible(logged.details)",
         "True",
         (f"{HTTP}::test_a_token_of_a_project_sees_only_its_events",),
+    ),
+    Mutant(
+        "each edit of a file is logged",
+        "coord.core.locks.tool_calls:_log_edits",
+        " and file not in logged",
+        "",
+        (f"{EDITS}::test_a_busy_session_does_not_flood_the_log",),
+    ),
+    Mutant(
+        "an edited file is logged once and never again",
+        "coord.core.locks.tool_calls:_log_edits",
+        "if 0 <= now - at < EDIT_QUIET_MS",
+        "",
+        (f"{EDITS}::test_a_busy_session_does_not_flood_the_log",),
+    ),
+    Mutant(
+        "a call that changed a thousand files logs a thousand events",
+        "coord.core.locks.tool_calls:_log_edits",
+        "new[:EDITS_MAX]",
+        "new",
+        (f"{EDITS}::test_a_call_that_changed_everything_is_one_number",),
+    ),
+    Mutant(
+        "a session remembers all files that it edited",
+        "coord.core.locks.tool_calls:_log_edits",
+        "[-EDITS_KEPT:]",
+        "",
+        (f"{EDITS}::test_what_a_session_remembers_is_bounded_and_short",),
+    ),
+    Mutant(
+        "an edit that failed is in the ledger",
+        "coord.integrations.hooks.handler:HookHandler._observe_after",
+        "not shell and not self.event.failed",
+        "not shell",
+        (f"{HOOKS}::test_a_refused_or_failed_edit_is_not_in_the_ledger",),
+    ),
+    Mutant(
+        "what a program changed is not in the ledger",
+        "coord.integrations.shell_effects.compare:ShellCall._report_changes",
+        "self.edited = [names[path] for path in locked]",
+        "pass",
+        (f"{HOOKS}::test_what_a_shell_changed_is_in_the_ledger",),
     ),
 ]

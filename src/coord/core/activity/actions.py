@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 LEDGER_MAX = 10_000
 """How many of the newest actions the ledger has."""
 EVENTS_PER_ENTRY = 1_000_000
-"""The id of an action is the offset of its log entry times this, plus the number of its event."""
+OFFSET_BITS = 40
+"""The part of an offset that counts; the bits above are the epoch of a repaired store, which has one."""
 
 TYPES = (
     *("file_edit", "file_read", "decision_made", "task_started", "task_completed", "sub_agent_spawned"),
@@ -180,6 +181,15 @@ def action_of(event: str, details: Mapping[str, Any]) -> Performed | None:
         if action.matches(details):
             return _performed(action, details)
     return None
+
+
+def action_id(offset: int, number: int) -> int:
+    """Return the id of an action: the offset of its log entry times a million, plus the number of its event.
+
+    >>> action_id((1 << OFFSET_BITS) + 7, 2)
+    7000002
+    """
+    return offset % (1 << OFFSET_BITS) * EVENTS_PER_ENTRY + number
 
 
 def _performed(action: Action, details: Mapping[str, Any]) -> Performed:

@@ -537,6 +537,7 @@ class EndToolCall(SessionCommand, frozen=True):
     With `news_every_ms` the reply says whether there is news for the session, at most once in that time;
     `repository` is the id of the repository whose locks count.
     `at_prompt`: the user is at the prompt of the tool, so no dialog of a call is open.
+    `edited`: the files that the call changed, for the ledger.
     """
 
     rule = "coord.core.locks.tool_calls:end_tool_call"
@@ -547,6 +548,7 @@ class EndToolCall(SessionCommand, frozen=True):
     repository: str = ""
     news_every_ms: int = 0
     at_prompt: bool = False
+    edited: tuple[str, ...] = ()
 
 
 class ReleaseHookLocks(LockCommand, frozen=True):

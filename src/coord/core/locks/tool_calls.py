@@ -62,6 +62,12 @@ OUTDATED_BY_CALLS = ("starting", "completed")
 """Reports that a tool call disproves: the session has started, and it is not at its end."""
 OFFER_MS = 60_000
 """After this time, news that a call did not report as delivered is given to another call."""
+EDIT_QUIET_MS = 60_000
+"""The same file edited again by the same session within this time is not logged."""
+EDITS_MAX = 64
+"""How many edited files of a call are logged by name; the last one counts the others."""
+EDITS_KEPT = 128
+"""How many of these a session remembers; a larger number could be logged again too early."""
 GRANTS_MAX = 1000
 """How many later grants a call reads; beyond that the file counts as changed."""
 
@@ -202,9 +208,12 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
     session = news or session
     left = _under_way(session, now) if command.call else {}
     left.pop(command.call, None)
-    if left != session.calls or news is not None:
+    edited = _log_edits(tx, session, command.edited, now) if command.edited else session.edited
+    if left != session.calls or edited != session.edited or news is not None:
         running = session.current_command if left else ""
-        session = put_session(tx, msgspec.structs.replace(session, calls=left, current_command=running))
+        session = put_session(
+            tx, msgspec.structs.replace(session, calls=left, current_command=running, edited=edited)
+        )
     _keep(tx, session, now)
     held = [
         lock_info(lock, now)
@@ -213,6 +222,18 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
     ]
     last = (session.briefed, session.briefed_offset, session.epoch, session.questions)
     return EndToolCallReply(held, len(left), session.reminded, session.emergencies, news is not None, *last)
+
+
+def _log_edits(tx: Transaction, session: Session, files: tuple[str, ...], now: int) -> dict[str, int]:
+    """Log the files that a call changed, each once a minute; return which were logged when."""
+    from coord.core.activity.schema import FileEdited  # noqa: PLC0415 - few calls change files
+
+    logged = {file: at for file, at in session.edited.items() if 0 <= now - at < EDIT_QUIET_MS}
+    new = [file for file in dict.fromkeys(files) if file.startswith("file:") and file not in logged]
+    named, others = new[:EDITS_MAX], len(new[EDITS_MAX:])
+    for file in named:
+        tx.emit(FileEdited(file, session.session_id, session.agent, others if file is named[-1] else 0))
+    return dict([*logged.items(), *((file, now) for file in named)][-EDITS_KEPT:])
 
 
 def _under_way(session: Session, now: int) -> dict[str, int]:

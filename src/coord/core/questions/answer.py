@@ -117,7 +117,9 @@ def _chosen(question: Question, command: AnswerQuestion) -> str:
 
 
 def _send_answer(tx: Transaction, question: Question, now: int) -> bool:
-    """Put the answer into the inbox of the session that asked."""
+    """Put the answer into the inbox of the session that asked; a hook waits for that to a permission."""
+    if question.kind is QuestionKind.PERMISSION:
+        return True
     reason = f" because {quote(question.reason)}" if question.reason else ""
     subject = (
         f"{question.id} is answered: {quote(question.answer)}{reason}, "

@@ -46,7 +46,7 @@ class AskQuestion(SessionCommand, frozen=True, kw_only=True):
 
 
 class AnswerReply(Reply, frozen=True):
-    """The answered question; `delivered`: the answer is in the inbox of the session that asked."""
+    """The answered question; `delivered`: the session finds it in its inbox, or a hook waits for it."""
 
     question: QuestionInfo
     delivered: bool

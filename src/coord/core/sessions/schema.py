@@ -132,6 +132,8 @@ class Session(Stored, frozen=True, tag=1):
     briefed_offset: int = 0
     epoch: int = 0
     epoch_mark: str = ""
+    edited: dict[str, int] = {}
+    """The files whose edits were logged in the last minute, and when."""
 
 
 class CrewChanges(Stored, frozen=True, tag=1):

@@ -110,6 +110,8 @@ class HookHandler:
         """The store of the session, if coord is in use there."""
         self._open: list[Connection] = []
         self._by_folder: dict[str, Connection] = {}
+        self._edited: dict[Connection, list[str]] = {}
+        """The files that the call changed, for the ledger."""
 
     def handle(self) -> None:
         """Do what the event asks for, and reply."""
@@ -292,7 +294,8 @@ class HookHandler:
                 unread = received.messages
                 news = ended if ended.news else None
             else:
-                ended = connection.call(EndToolCall(connection.caller, self._call()))
+                edited = self._edited.get(connection, ())
+                ended = connection.call(EndToolCall(connection.caller, self._call(), edited=tuple(edited)))
             self._release_done(connection, ended, look=self.event.writes_anything or self.event.failed)
             if ended.questions:
                 from coord.integrations.hooks.people.questions import dialog_of
@@ -312,7 +315,9 @@ class HookHandler:
             note_compaction(connection, self.event.transcript)
         every_ms = settings.brief_every_ms if settings.inject_brief else 0
         at_prompt = self.event.kind is Kind.PROMPT
-        return EndToolCall(connection.caller, call, connection.location.repository_id, every_ms, at_prompt)
+        edited = tuple(self._edited.get(connection, ()))
+        repository = connection.location.repository_id
+        return EndToolCall(connection.caller, call, repository, every_ms, at_prompt, edited)
 
     def _deliver(
         self,
@@ -493,6 +498,9 @@ class HookHandler:
             return ""
         from coord.integrations.shell_effects import observe
 
+        edited = self._edited.setdefault(connection, [])
+        if not shell and not self.event.failed:
+            edited += (text for text in target.resources if text.startswith("file:"))
         return observe.after_call(
             connection,
             target.worktree,
@@ -504,6 +512,7 @@ class HookHandler:
             restore=self.settings.restore,
             text=self.event.text,
             cwd=self.event.cwd,
+            edited=edited,
         )
 
     def _runs_in(self, target: Target, home: StoreLocation | None) -> bool:

@@ -79,6 +79,8 @@ class ShellCall:
         self._index = self._folder.file("index", session, name)
         self._folders: set[str] = set()
         """Changed paths that are not files: nested repositories."""
+        self.edited: list[str] = []
+        """The changed files that this call has locked, or had."""
 
     def record_state(self, watched: Sequence[str], calls: Calls, settings: Sequence[str]) -> None:
         """Record the state of the files before the call; `settings`: files with the hooks of tools."""
@@ -135,6 +137,7 @@ class ShellCall:
         free = [path for path in dirty if path in names and names[path] not in holders]
         locked, taken = self._lock({path: names[path] for path in free[:LOCKS_MAX]})
         holders.update(taken)
+        self.edited = [names[path] for path in locked]
         if any(call.shell for call in calls.concurrent_with(mine)):  # the other shell may have written it
             forget_content(self._git, self._folder, self._session, locked)
         else:

@@ -54,10 +54,12 @@ def after_call(
     restore: bool = True,
     text: str = "",
     cwd: str = "",
+    edited: list[str] | None = None,
 ) -> str:
     """Compare the files after a call and return the notes for its agent.
 
-    `wrote`: the files of an editor. `text`, `cwd`: what the call says that it does, and where.
+    `wrote`: the files of an editor. `text`, `cwd`: what the call says that it does, and where. What a shell
+    changed is added to `edited`.
     """
     notes = ""
     try:
@@ -69,6 +71,8 @@ def after_call(
                 request = CallText(text, cwd)
                 call_of = ShellCall(connection, worktree, session, call)
                 notes = call_of.compare_state(watched, request, restore=restore)
+                if edited is not None:
+                    edited += call_of.edited
             elif wrote:
                 from coord.integrations.git.run import Git
                 from coord.integrations.shell_effects.saved_content import save_content

@@ -130,9 +130,9 @@ class Client(
 
         command = GetStatus(caller=self.caller, tenant=self.tenant, stubs=self.in_user_store)
         found: StatusReply = self.call(command)
-        stuck = [task.task_id for task in self.stuck_tasks()]
+        stuck, needs = [task.task_id for task in self.stuck_tasks()], self.needs_you(self.project)
         if found.session is None:
-            return {"session": None, "overview": self.overview(), "stuck": stuck}
+            return {"session": None, "overview": self.overview(), "stuck": stuck, "needs": needs}
         return {
             "now_ms": found.now_ms,
             "session": found.session,
@@ -142,6 +142,7 @@ class Client(
             "emergencies": found.emergencies,
             "agents": found.agents,
             "stuck": stuck,
+            "needs": needs,
         }
 
     def overview(self) -> "Overview":

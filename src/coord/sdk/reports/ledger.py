@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from coord.core.activity.actions import EVENTS_PER_ENTRY, LEDGER_MAX, TYPES, Performed, action_of
+from coord.core.activity.actions import LEDGER_MAX, TYPES, Performed, action_id, action_of
 from coord.core.errors import Invalid
 from coord.core.ids import short_repr
 from coord.core.sessions.commands import SessionInfo
@@ -141,7 +141,7 @@ class Ledger:
                         return
                     left -= 1
                     if self._is_visible(logged.details):
-                        yield self._entry(entry.offset * EVENTS_PER_ENTRY + number, entry.at, done)
+                        yield self._entry(action_id(entry.offset, number), entry.at, done)
 
     def _entry(self, number: int, at_ms: int, done: Performed) -> tuple[LedgerEntry, str]:
         session = self._sessions.get(done.agent_id)

@@ -12,13 +12,16 @@ from coord.core.activity.actions import (
     ACTIONS,
     EVENTS_PER_ENTRY,
     NOT_ACTIONS,
+    OFFSET_BITS,
     SUMMARY_PARTS,
     TYPES,
     TYPES_WITH_RECIPIENT,
     Action,
+    action_id,
     action_of,
 )
 from coord.core.events import SEED_NAMES, Event, event_names, every_event
+from coord.stores.database import EPOCH_BITS
 from coord.stores.sqlite.store import SqliteStore
 
 KINDS: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in every_event()}
@@ -136,4 +139,6 @@ def test_no_content_of_an_event_breaks_the_ledger(event: str, details: dict[str,
 
 def test_ids_cannot_collide() -> None:
     """An entry has fewer events than an id has room for: the shortest event takes more than 20 bytes."""
+    assert OFFSET_BITS == EPOCH_BITS
+    assert action_id((1 << OFFSET_BITS) - 1, EVENTS_PER_ENTRY) < 2**63, "SQL counts no further"
     assert SqliteStore.limits.commit_bytes // 20 < EVENTS_PER_ENTRY

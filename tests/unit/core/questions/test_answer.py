@@ -231,6 +231,7 @@ def test_a_permission_is_answered_only_while_a_hook_waits(harness: TokenHarness)
     )
     harness.pass_time(8_999)
     assert answer(harness, "ALLOW").question.answer == "allow"
+    assert harness.told("ann", "reply") == [], "the hook gives it to the tool, and the agent sees the result"
     fields: dict[str, Any] = {"kind": QuestionKind.PERMISSION, "options": ("allow", "deny"), "wait_ms": 9_000}
     ask(harness, "run rm?", call="c2", **fields)
     with pytest.raises(Invalid, match="none of the options"):

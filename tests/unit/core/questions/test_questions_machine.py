@@ -100,7 +100,8 @@ class Walk:
             self.met.add("late")
             return
         assert self.model.answer(name, self.harness.now)
-        self.answers[reply.question.session_id].append(name)
+        if reply.question.kind is not QuestionKind.PERMISSION:
+            self.answers[reply.question.session_id].append(name)
         self.met.add(f"answered {reply.question.kind}")
 
     def _withdraw(self, session: str) -> None:

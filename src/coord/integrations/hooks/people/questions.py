@@ -35,9 +35,10 @@ WAITS_FOR_USER = ("idle_prompt", "agent_needs_input", "elicitation_dialog", "Too
 def dialog_of(event: Event) -> str:
     """Return an id for the dialog about a call, the same for the request and the end of the call.
 
-    The request for a permission does not name its call.
+    The request for a permission does not name its call, and Codex adds the reason of the agent to its input.
     """
-    digest = crc32(repr(sorted(event.given.items(), key=str)).encode("utf-8", "replace"))
+    given = {name: value for name, value in event.given.items() if name != "description"}
+    digest = crc32(repr(sorted(given.items(), key=str)).encode("utf-8", "replace"))
     return f"{event.tool_name[:60]}-{digest:08x}"
 
 

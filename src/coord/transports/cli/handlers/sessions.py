@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coord.core.errors import Invalid
-from coord.core.lifecycle.commands import Overview
+from coord.core.lifecycle.commands import NeedsReply, Overview
 from coord.core.sessions.commands import SessionInfo, SessionWait
 from coord.core.tasks.types import TaskClaim
 from coord.sdk.client.client import Client
@@ -120,7 +120,7 @@ def status(client: Client, _args: Args) -> Answer:
     """Show this session and what blocks it; without a session, an overview of the project."""
     reply = client.status()
     if reply["session"] is None:
-        return _overview(reply["overview"], reply["stuck"], "You have no session here; ")
+        return _overview(reply["overview"], reply["stuck"], reply["needs"], "You have no session here; ")
     session, locks, messages, stuck = (reply[name] for name in ("session", "locks", "messages", "stuck"))
     now_ms = reply["now_ms"]
     shown = _fields(session)
@@ -137,7 +137,13 @@ def status(client: Client, _args: Args) -> Answer:
     line = f"{session.session_id}: {in_words(session, now_ms)}, {count(len(locks), 'lock')}, {unread}"
     if stuck:
         line += f"; stuck: {', '.join(stuck)} (see coord task show, then retry or skip)"
-    fields = {**reply, "session": _fields(session), "agents": _all_fields(reply["agents"])}
+    line += _pending(reply["needs"])
+    fields = {
+        **reply,
+        "needs": reply["needs"].needs,
+        "session": _fields(session),
+        "agents": _all_fields(reply["agents"]),
+    }
     del fields["now_ms"]
     return Answer(fields_of(fields), line, rows, ("field", "value"))
 
@@ -148,7 +154,8 @@ def dashboard(client: Client, _args: Args) -> Answer:
 
     found, queue = client.overview(), client.queue()
     locks = [lock for page in client.lock_pages(limit=TICKETS_MAX) for lock in page.locks]
-    answer = _overview(found, [task.task_id for task in client.stuck_tasks()])
+    stuck, needs = [task.task_id for task in client.stuck_tasks()], client.needs_you(client.project)
+    answer = _overview(found, stuck, needs)
     more = {
         "table": agent_rows(found, queue),
         "tickets": ticket_rows(locks),
@@ -158,7 +165,16 @@ def dashboard(client: Client, _args: Args) -> Answer:
     return answer._replace(fields=fields, drawn=lambda room: draw(fields, room))
 
 
-def _overview(found: Overview, stuck: Sequence[str], before: str = "") -> Answer:
+def _pending(found: NeedsReply) -> str:
+    """Return how many questions wait for a person, and how long the oldest does; "" for none."""
+    number = found.counts.get("question", 0)
+    if not number:
+        return ""
+    age = arguments.span(max(0, found.now_ms - found.oldest_question_ms) / 1000)
+    return f"; {count(number, 'decision')} pending ({age}; see coord needs)"
+
+
+def _overview(found: Overview, stuck: Sequence[str], needs: NeedsReply, before: str = "") -> Answer:
     """Return what all sessions do, the locks, the waits and the queue of the project."""
     from coord.transports.cli.top.dashboard import COLUMNS as DASHBOARD
     from coord.transports.cli.top.dashboard import agent_rows
@@ -176,6 +192,7 @@ def _overview(found: Overview, stuck: Sequence[str], before: str = "") -> Answer
         "waits": waits,
         "queue": fields_of(queue),
         "stuck": list(stuck),
+        "needs": fields_of(needs.needs),
     }
     parts = [
         count(len(found.sessions), "session"),
@@ -186,6 +203,7 @@ def _overview(found: Overview, stuck: Sequence[str], before: str = "") -> Answer
     line = before + ", ".join(parts)
     if stuck:
         line += f"; stuck: {', '.join(stuck)} (see coord task show, then retry or skip)"
+    line += _pending(needs)
     return Answer(fields, line, agent_rows(found), DASHBOARD)
 
 

@@ -101,12 +101,21 @@ def steal(client: Client, taken: Snapshot, item: Item) -> Action | Unable:
 
 
 def message(_client: Client, taken: Snapshot, item: Item) -> Action | Unable:
-    """Send a message to the session of a row; to a message, the answer."""
+    """Send a message to the session of a row; to a message or a question, the answer."""
     if item.kind == "message":
         to, answered = item.about.from_session_id, item.about.id
         return Action(
             f"answer {to}",
             lambda text: [_line("send", to, "reply", text, reply_to=answered)],
+            item,
+            "answer",
+            confirms=False,
+        )
+    if item.kind == "question":
+        name = item.about.id
+        return Action(
+            f"answer {name} of {item.about.session_id}",
+            lambda text: [_line("decide", name, text)],
             item,
             "answer",
             confirms=False,

@@ -6,6 +6,7 @@ A chain of waits is followed to its end: who waits, for what, behind whom, and w
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from coord.core.lifecycle.commands import Need
 from coord.core.locks.commands import CheckLocks, CheckReply, LockInfo, SessionWait
 from coord.core.messages.quoting import quote, quote_lines, quote_name
 from coord.core.plans.commands import GetTasks, TaskInfo, TaskList
@@ -36,6 +37,8 @@ def details(client: Client, taken: Snapshot, item: Item, options: Sequence[str] 
         "lock": _lock,
         "task": _task,
         "message": _message,
+        "question": _need,
+        "agent": _need,
         "event": _event,
     }
     found = [line for line in lines[item.kind](client, taken, about) if line is not None]
@@ -199,6 +202,19 @@ def _message(_client: Client, _taken: Snapshot, message: Any) -> Iterator[str | 
         yield from quote_lines(message.body).splitlines()
 
 
+def _need(_client: Client, taken: Snapshot, need: Need) -> Iterator[str | None]:
+    yield f"{need.what.upper()} {quote_name(need.id)}"
+    yield _field("session", quote_name(need.session_id) if need.session_id else "")
+    yield _field("agent", quote_name(need.agent) if need.agent else "")
+    yield _field("since", _time(need.since_ms))
+    yield _field("options", ", ".join(map(quote_name, need.options)))
+    yield ""
+    yield from quote_lines(need.text).splitlines()
+    if need.session_id:
+        yield ""
+        yield from _why(taken, need.session_id)
+
+
 def _event(_client: Client, _taken: Snapshot, event: Any) -> Iterator[str | None]:
     yield f"EVENT {event.event}"
     yield _field("at", timestamp(event.at_ms))
@@ -232,6 +248,10 @@ def _commands(
             found += [["task", "claim", about.task_id, "--force", "--reason", "…"]]
     elif kind == "message":
         found = [["ack", about.id], ["send", about.from_session_id, "reply", "…", "--reply-to", about.id]]
+    elif kind == "question":
+        found = [["decide", about.id, "…"], ["withdraw", about.id]]
+    elif kind == "agent":
+        found = [["agent", "enable", about.id]]
     else:
         found = [["log", "tail"]]
     yield ""

@@ -122,6 +122,11 @@ def _needs(taken: Snapshot) -> Iterator[Item]:
         about = f"from {quote_name(message.from_session_id)}: {quote(message.subject)}"
         row = {"what": message.kind, "about": about, "next": "enter reads it, a acknowledges it"}
         yield Item("message", message.id, row, message)
+    for need in taken.needs:
+        if need.kind == "question":
+            about = f"{quote_name(need.agent or need.session_id)}: {quote(need.text)}"
+            keys = "m answers it" if need.next.startswith("coord decide") else need.next
+            yield Item("question", need.id, {"what": need.what, "about": about, "next": keys}, need)
     for cycle in dict.fromkeys(tuple(sorted(wait.cycle)) for wait in taken.waits if wait.cycle):
         row = {"what": "deadlock", "about": " and ".join(map(quote_name, cycle)), "next": "enter shows why"}
         yield Item("session", cycle[0], row, taken.session(cycle[0]))
@@ -139,6 +144,10 @@ def _needs(taken: Snapshot) -> Iterator[Item]:
             about = f"{quote_name(session.agent or session.session_id)} has {blocks}"
             row = {"what": session.liveness.value, "about": about, "next": "enter shows what to do"}
             yield Item("session", session.session_id, row, session)
+    for need in taken.needs:
+        if need.kind == "agent":
+            row = {"what": need.what, "about": f"{quote_name(need.id)}: {need.text}", "next": need.next}
+            yield Item("agent", need.id, row, need)
     for task in taken.stuck:
         about = f"{quote_name(task.task_id)}: {quote(task.note)}" if task.note else quote_name(task.task_id)
         yield Item(

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from coord.core.errors import CoordError, Trimmed
-from coord.core.lifecycle.commands import Overview
+from coord.core.lifecycle.commands import Need, Overview
 from coord.core.locks.commands import LockInfo, SessionWait
 from coord.core.messages.commands import MessageInfo
 from coord.core.plans.commands import QueueReply, TaskInfo
@@ -18,6 +18,7 @@ LOCKS_MAX = 1000
 ENTRIES_READ = 100
 """How many entries at the end of the log are read for the last events."""
 EVENTS_MAX = 30
+OTHER_NEEDS = ("question", "agent")
 
 
 class Snapshot(NamedTuple):
@@ -37,6 +38,8 @@ class Snapshot(NamedTuple):
     events: Sequence[LoggedEvent]
     offset: int
     read_at: float
+    needs: Sequence[Need] = ()
+    """The questions to people, and agents that get no work; the rest of what needs you is in the others."""
 
     def age_s(self, now: float) -> float:
         """Return the time since it was read."""
@@ -69,6 +72,7 @@ def read_snapshot(client: Client) -> Snapshot:
         events=_last_events(client, offset),
         offset=offset,
         read_at=time.monotonic(),
+        needs=[need for need in client.needs_you().needs if need.kind in OTHER_NEEDS],
     )
 
 

@@ -1,6 +1,7 @@
 """Question commands from end to end."""
 
 import json
+import re
 import signal
 from typing import Any
 
@@ -122,6 +123,16 @@ def test_needs_lists_what_waits(coord: Coord, person: Coord) -> None:
     assert found.answer["counts"] == {"question": 1}
     assert found.line.startswith("Needs you: 1 question (")
     assert found.answer["needs"][0]["next"] == "coord decide q1 ANSWER"
+
+
+def test_status_and_dashboard_say_so_in_a_line(coord: Coord, person: Coord) -> None:
+    """AUD-34: how many decisions are pending, and how long the oldest waits."""
+    coord("ann register")
+    assert "pending" not in person("status").line
+    coord("ann ask x?")
+    for said in (person("status"), coord("ann status"), person("dashboard")):
+        assert re.search(r"; 1 decision pending \(\d+s; see coord needs\)$", said.line)
+        assert [need["id"] for need in said.answer["needs"]] == ["q1"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The view of `coord top`: rows, keys, filter, details and actions, without a terminal."""
 
+import os
 import re
 import unicodedata
 from collections.abc import Callable
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from coord.sdk.client.client import connect
 from coord.transports.cli.table import cells_wide
 from coord.transports.cli.top.keys import Key
 from tests.support.cli import Coord, started
@@ -381,3 +383,24 @@ def test_no_sequence_of_keys_breaks_it(busy: Coord, drive: Drive, keys: list[str
         view.view.press(Key(name, name if len(name) == 1 else ""))
         assert len(view.lines(60, 12)) == 12
     assert len(busy("ann locks").answer["locks"]) == 3
+
+
+def test_a_question_is_answered_where_it_is_seen(coord: Coord) -> None:
+    """A person reads it whole, and m sends the answer; no text of the agent controls the screen."""
+    coord("ann ask", f"Which port? {NASTY}", "--options", "80,8080")
+    coord("ann agent disable otto --reason broken")
+    with connect(environ={"HOME": os.environ["HOME"], "USER": "ida"}) as client:
+        view = Driver(client)
+        shown = view.shown()
+        assert 'ann: "Which port?' in shown
+        assert "m answers it" in shown
+        assert "\x1b" not in shown
+        assert "otto" in shown
+        view.press("enter")
+        assert "ASK q1" in view.shown()
+        assert "80, 8080" in view.shown()
+        assert "coord decide q1 " in view.shown()
+        view.press("escape", "m", "8080", "enter")
+        view.read()
+        assert "m answers it" not in view.shown()
+    assert coord("ann recv").answer["messages"][0]["blob"]["answer"] == "8080"
