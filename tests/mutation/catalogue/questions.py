@@ -262,4 +262,13 @@ MUTANTS = [
         "{reason}",
         (f"{_HOOKS}::test_an_answer_in_time_decides",),
     ),
+    Mutant(
+        "an agent answers questions from its shell",
+        "coord.integrations.hooks.protected_files:_check_command",
+        'return "answers a question to a person"',
+        'return ""',
+        (
+            "tests/unit/integrations/hooks/test_protected_files.py::test_the_configuration_of_hooks_is_for_people",
+        ),
+    ),
 ]

@@ -116,6 +116,8 @@ def _check_command(command: "Command") -> str:
     if hidden or "*" in command.environ:
         return f"hides from {command.name} that an agent runs it ({(hidden or ['env -i'])[0]})"
     if command.name == "coord":
+        if next((word for word in command.known[1:] if not word.startswith("-")), "") == "decide":
+            return "answers a question to a person"
         return "removes the hooks" if "uninstall" in command.known[1:3] else ""
     from coord.integrations.shell_commands.git_commands import global_options, sets_config
 

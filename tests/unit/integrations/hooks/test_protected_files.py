@@ -90,6 +90,10 @@ def edit(path: str = "", command: str | None = None, cwd: str = "/r") -> Call:
         (edit(command="env -u CLAUDECODE sh -c 'git commit -m x'"), True),
         (edit(command="env -u PAGER git log"), False),
         (edit(command="coord uninstall --yes"), True),
+        (edit(command="coord decide q1 allow"), True),
+        (edit(command="cd x && coord --json decide q1 allow &"), True),
+        (edit(command="setsid coord decide q1 allow"), True),
+        (edit(command="coord decisions; coord ask decide; coord send bob status decide"), False),
         (edit(command="coord lock a"), False),
     ],
 )
