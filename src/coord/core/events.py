@@ -60,6 +60,7 @@ MODULES = (
     "coord.core.tokens.schema",
     "coord.core.messages.schema",
     "coord.core.questions.schema",
+    "coord.core.usage.schema",
     "coord.core.locks.schema",
     "coord.core.tasks.schema",
     "coord.core.git_log",

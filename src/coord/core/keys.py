@@ -399,6 +399,33 @@ def asking_prefix(session_id: str) -> str:
     return f"asking/{session_id}/"
 
 
+def usage_day(day: int, session_id: str) -> str:
+    """What a session used on a day."""
+    return f"usage/{day:06d}/{session_id}"
+
+
+USAGE_PREFIX = "usage/"
+USAGE_HEAD = "usage-head"
+
+
+def usage_state(session_id: str) -> str:
+    """What a session reported so far, so that nothing counts twice."""
+    return f"usage-state/{session_id}"
+
+
+def spent(scope: str, project: str, name: str) -> str:
+    """What a task or a crew used in all."""
+    return f"spent/{scope}/{project}/{name}"
+
+
+def over_budget(scope: str, project: str, name: str) -> str:
+    """A task or a crew over its budget."""
+    return f"over-budget/{scope}/{project}/{name}"
+
+
+OVER_BUDGET_PREFIX = "over-budget/"
+
+
 def digest(text: str) -> str:
     """Return a short name for a long text."""
     return sha256(text)[:32]

@@ -52,6 +52,10 @@ DELETED_WHEN_DUE = (
     "record",
     "lost",
     "lost-hook",
+    "usage",
+    "usage-state",
+    "spent",
+    "over-budget",
 )
 """Kinds of records that are deleted at their deadline."""
 

@@ -14,6 +14,7 @@ from tests.support.servers.postgres import PostgresServer
 
 PAGES = (
     "docs/how-to/use-a-hub.md",
+    "docs/how-to/costs.md",
     "docs/how-to/hub-for-a-team.md",
     "docs/how-to/hub-for-tenants.md",
     "docs/how-to/metrics.md",

@@ -201,7 +201,7 @@ class GetOverview(Command, frozen=True, kw_only=True):
 
 
 class Need(Reply, frozen=True, kw_only=True):
-    """Something that needs a person: `kind` is question, session, task or agent, and `id` names it.
+    """Something that needs a person: `kind` is question, session, task, agent or budget; `id` names it.
 
     `text` is its content; `urgency` 0 is the most urgent. `since_ms` is 0 if nobody knows.
     """

@@ -21,12 +21,14 @@ from coord.core.sessions.schema import Liveness, Session
 from coord.core.tasks.agent_record import blocked_reason
 from coord.core.tasks.schema import AgentRecord, Task
 from coord.core.transaction import PAGE, Transaction
+from coord.core.usage.schema import OverBudget
 
 SOURCES = (
     "coord.core.lifecycle.needs:waiting_questions",
     "coord.core.lifecycle.needs:blocking_sessions",
     "coord.core.lifecycle.needs:stuck_tasks",
     "coord.core.lifecycle.needs:blocked_agents",
+    "coord.core.lifecycle.needs:spent_budgets",
 )
 """Where needs come from: `module:function`, imported on first use."""
 ASKED, SILENT, STUCK, IDLE = range(4)
@@ -157,3 +159,23 @@ def blocked_agents(tx: Transaction, command: NeedsYou, now: int) -> Iterator[Nee
                 project=project,
                 next=f"coord agent enable {name}",
             )
+
+
+def spent_budgets(tx: Transaction, command: NeedsYou, _now: int) -> Iterator[Need]:
+    """Yield the tasks and crews that are over their budget."""
+    for page in tx.pages(keys.OVER_BUDGET_PREFIX):
+        for entry in page:
+            over = tx.get(entry.key, OverBudget)
+            if over is not None and command.project in ("", over.project):
+                yield Need(
+                    kind="budget",
+                    id=over.name,
+                    what=f"{over.scope} over budget",
+                    text=over.text,
+                    urgency=STUCK,
+                    since_ms=over.since_ms,
+                    session_id=over.session,
+                    agent=over.agent,
+                    project=over.project,
+                    next="coord cost --by task shows more; raise [budget] in coord.toml, or stop it",
+                )

@@ -1,4 +1,4 @@
-"""List, enable and disable agents; recommend an agent for a task."""
+"""List, enable and disable agents; recommend an agent for a task; say what agents used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.core.ids import check_id
+from coord.core.ids import check_id, short_repr
 from coord.sdk.client.tasks import TaskCalls
 from coord.sdk.validation import arguments
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from coord.core.routing.commands import AgentInfo
     from coord.core.routing.router import Routing
     from coord.core.tasks.schema import Spec
+    from coord.core.usage.commands import SpentReply, UsageReply
 
 
 class AgentCalls(TaskCalls):
@@ -34,6 +35,23 @@ class AgentCalls(TaskCalls):
     def disable_agent(self, name: str, *, reason: str = "") -> AgentInfo:
         """Give an agent no tasks of this project until it is enabled again."""
         return self._enable(name, reason, enabled=False)
+
+    def usage(self, by: str = "agent", *, since_ms: int = 0, all_projects: bool = False) -> UsageReply:
+        """Return the tokens and the money used since the day of a time, the most expensive first."""
+        from coord.core.usage.commands import GetUsage, UsageBy
+
+        if by not in list(UsageBy):
+            raise Invalid(f"usage is not added up by {short_repr(by)}", hint=f"use {', '.join(UsageBy)}")
+        project = "" if all_projects else self.project
+        return self.call(GetUsage(per=UsageBy(by), since_ms=since_ms, project=project))
+
+    def spent(self, task: str) -> SpentReply:
+        """Return what counts against the budgets of a task of this project, and of this session's crew."""
+        from coord.core.usage.commands import GetSpent
+
+        return self.call(
+            GetSpent(project=self.project, task=check_id("task id", task), session=self.caller.session)
+        )
 
     def route_task(self, task: str | NewTask) -> Routing:
         """Return the recommended agent for an existing task, or for a description, with the reasons."""

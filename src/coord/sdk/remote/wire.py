@@ -28,7 +28,7 @@ COMMAND_MODULES = (
     *("coord.core.sweep", "coord.core.brief.commands", "coord.core.lifecycle.commands"),
     *("coord.core.locks.commands", "coord.core.messages.commands", "coord.core.plans.commands"),
     *("coord.core.routing.commands", "coord.core.sessions.commands", "coord.core.tasks.commands"),
-    *("coord.core.questions.commands", "coord.core.tokens.commands"),
+    *("coord.core.questions.commands", "coord.core.tokens.commands", "coord.core.usage.commands"),
 )
 """The modules that define commands; a test compares them with what the core has."""
 

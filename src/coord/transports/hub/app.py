@@ -25,6 +25,7 @@ from coord.transports.hub.problems import HttpError, problem, wire_problem
 from coord.transports.hub.request import MSGPACK, Peer, Request, Response
 from coord.transports.hub.routing import Router
 from coord.transports.hub.streams import sse, websocket
+from coord.transports.hub.telemetry import routes as telemetry
 
 logger = logging.getLogger("coord.hub")
 
@@ -62,6 +63,7 @@ def routes() -> Router[Handler]:
     router.add("GET", websocket.PATH, websocket.explain)
     hook_routes.add_routes(router)
     mcp.add_routes(router)
+    telemetry.add_routes(router)
     return router
 
 

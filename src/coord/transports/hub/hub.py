@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from coord.host.store_location import StoreLocation
@@ -42,6 +42,10 @@ class Hub:
         """What runs the followers of logs; None if this hub runs none."""
         self.hook_answers: Any = None
         """What answers hooks, made for the first one."""
+        self.usage: Any = None
+        """What gathers the usage that tools report, made for the first report."""
+        self.on_close: list[Callable[[], Awaitable[None]]] = []
+        """What still has to be written before the stores are closed."""
 
     def _opened(self, store: OpenStore) -> None:
         if self.followers is not None:

@@ -40,7 +40,10 @@ ADMIN_COMMANDS = frozenset(
 )
 """Commands that change the rules for others, or take something from them."""
 HUB_COMMANDS = frozenset(
-    ("FindToken", "MarkTokenUsed", "DeclareDead", "EndClaimOfLock", "IsWaiting", "TokenMayAct")
+    (
+        *("FindToken", "MarkTokenUsed", "DeclareDead", "EndClaimOfLock", "IsWaiting", "TokenMayAct"),
+        "RecordUsage",
+    )
 )
 """Commands that only the hub itself may run, or only rules send."""
 OF_CLAIMS = (ClaimTask, ClaimTasks, RenewLease, ReleaseClaim, SubmitResult)

@@ -207,6 +207,8 @@ def _run(
             await server.serve(sockets)
         finally:
             hub.stop()
+            for each in hub.on_close:
+                await each()
             await hub.followers.close()
             await hub.stores.close()
 

@@ -6,6 +6,9 @@ from coord.transports.cli.spec import Argument, CommandSpec, Flag
 NAME = Argument("agent", "the name of an agent", completes="agents")
 WHY = Flag("reason", "why, in one line; coord records it", "TEXT")
 
+BY = ("agent", "task", "model", "day", "session", "crew", "change")
+SINCE_S = 30 * 24 * 3600.0
+
 COMMANDS = (
     CommandSpec(
         "agent list",
@@ -59,5 +62,27 @@ COMMANDS = (
         examples=("coord track A --agents 2",),
         arguments=(Argument("track", "the name of the track", completes="tracks"),),
         flags=(Flag("agents", "the number", "N", "number", default=1),),
+    ),
+    CommandSpec(
+        "cost",
+        "show the tokens and the money that agents used",
+        handler="coord.transports.cli.handlers.awareness.cost:cost",
+        reads=True,
+        examples=("coord cost", "coord cost --by task --since 7d", "coord cost --by change"),
+        flags=(
+            Flag("by", "what to add up", "WHAT", choices=BY, default="agent"),
+            Flag("since", "from the day (UTC) that long ago", "DURATION", "duration", default=SINCE_S),
+        ),
+        details="Agent tools report it to the hub (`coord telemetry`), which writes it once a minute. `~` "
+        "marks a cost that coord estimated from list prices, and `?` tokens without a price.",
+    ),
+    CommandSpec(
+        "telemetry",
+        "print what to set so that tools report their usage",
+        handler="coord.transports.cli.handlers.awareness.cost:telemetry",
+        reads=True,
+        examples=("coord telemetry", "coord telemetry --tool claude"),
+        flags=(Flag("tool", "only this one", "TOOL", choices=("claude", "codex", "gemini")),),
+        details="The hub keeps counts only: prompts, answers and arguments of tools are dropped.",
     ),
 )

@@ -21,6 +21,7 @@ NOUNS = {
     "session": ("silent session", "silent sessions"),
     "task": ("failed task", "failed tasks"),
     "agent": ("blocked agent", "blocked agents"),
+    "budget": ("budget that is spent", "budgets that are spent"),
 }
 """What each kind of need is called."""
 

@@ -9,6 +9,7 @@ import msgspec
 from coord.core.errors import CoordError, Unreachable
 from coord.host.caller import made_id
 from coord.host.processes import describe
+from coord.integrations.telemetry.setup import RESOURCE, with_session
 from coord.sdk.brief.subagent import subagent_context
 from coord.sdk.client.client import Client
 from coord.sdk.client.open import CONNECT_TIMEOUT_S
@@ -22,6 +23,7 @@ from coord.transports.cli.connect import connected
 from coord.transports.cli.handlers.tasks import NOTHING, ChooseArgs
 from coord.transports.cli.output import Answer, failed
 from coord.transports.cli.process import NotStarted
+from coord.transports.cli.work.budget import budget_check
 from coord.transports.cli.work.progress import Screen
 from coord.transports.cli.work.reaper import adopting_orphans
 from coord.transports.cli.work.task import LIMITED, TaskCommand
@@ -94,6 +96,7 @@ def _work(client: Client, options: Options, args: WorkArgs, screen: Screen) -> A
         silence_limit_s=args.silence_limit_s,
         needs_result=args.need_result,
         context_of=lambda task: subagent_context(client, task.task, environ["COORD_SESSION_ID"]),
+        over_budget=budget_check(client),
     )
     received: list[int] = []
     broken: list[NotStarted] = []
@@ -155,6 +158,7 @@ def _environment(client: Client, options: Options) -> dict[str, str]:
         "COORD_TENANT": client.tenant,
         "COORD_URL": options.url,
     }
+    names[RESOURCE] = with_session(os.environ, names["COORD_SESSION_ID"])
     return {**os.environ, **{name: value for name, value in names.items() if value}}
 
 

@@ -89,6 +89,7 @@ class TaskCommand:
         silence_limit_s: float | None,
         needs_result: bool,
         context_of: Callable[[Work], str],
+        over_budget: Callable[[str], str] | None = None,
     ) -> None:
         """`context_of` returns what the command should know about itself and the others beside it."""
         if _PLACEHOLDER.search(command[0]):
@@ -103,6 +104,7 @@ class TaskCommand:
         self._silence_limit_s = silence_limit_s
         self._needs_result = needs_result
         self._context_of = context_of
+        self._over_budget = over_budget
         self._screen = screen
         self._environ = environ
         self.child: Child | None = None
@@ -168,6 +170,9 @@ class TaskCommand:
             elif self._silence_limit_s is not None and clock() - self._heard > self._silence_limit_s:
                 child.stop(self._grace_s)
                 raise WorkFailed(f"no output for {arguments.span(self._silence_limit_s)}")
+            elif self._over_budget is not None and (spent := self._over_budget(work.task_id)):
+                child.stop(self._grace_s)
+                raise CannotBeDone(f"over budget: {spent}")  # a retry would spend even more
 
     def _meaning(
         self, exit_code: int, result: dict[str, Any] | None, out: str, errors: str

@@ -79,6 +79,7 @@ BY_NAME: dict[str, Any] = {
     "parts": Parts,
     "priority": Priority,
     "resources": Resources,
+    "since_ms": Time,
     "text": Question,
 }
 """The type of a field by its name; a name has the same limits in every command."""

@@ -16,6 +16,7 @@ from coord.core.sessions.liveness import HUNG_MS
 from coord.host.progress import VARIABLE
 from coord.transports.cli.main import main
 from coord.transports.cli.parser import parse
+from coord.transports.cli.work import run as run_module
 from tests.support.cli import PROGRAM, Coord, started
 from tests.support.servers.postgres import PostgresServer
 from tests.support.servers.server import poll_until, runs
@@ -367,3 +368,21 @@ def test_a_worker_reads_who_it_is_and_who_works_beside_it(coord: Coord, worked: 
     text = state_of(coord, "A-001-x")["result"]["result_data"]["output"]
     assert text.startswith("## SUBAGENT CONTEXT (You are a parallel worker)\n\n**SUBAGENT_ID:** s-ann\n")
     assert "**SIBLING_TASKS:** A-002-y\n" in text
+
+
+def test_a_command_over_its_budget_ends_and_is_not_tried_again(
+    worked: WorkerReport, coord: Coord, task: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what coord started: the agent in the command, here one that ignores signals."""
+    monkeypatch.setattr(
+        run_module, "budget_check", lambda _client: lambda name: f"{name} used $3.00 of $2.00"
+    )
+    assert worked("--grace", "0s", "--", "bash", "-c", STUBBORN_AND_SILENT)[0] == 1
+    shown = state_of(coord, task)["task"]
+    assert (shown["state"], shown["note"]) == ("failed", f"over budget: {task} used $3.00 of $2.00")
+    assert free(coord)
+
+
+def test_a_command_states_its_session_to_telemetry(worked: WorkerReport, coord: Coord, task: str) -> None:
+    worked("--", "sh", "-c", "echo $OTEL_RESOURCE_ATTRIBUTES")
+    assert state_of(coord, task)["result"]["result_data"] == {"output": "coord.session.id=s-ann"}
