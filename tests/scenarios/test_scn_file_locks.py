@@ -48,4 +48,4 @@ def test_scn_47_expiry_is_told(harness: StoreHarness) -> None:
     assert (ended["until_ms"], ended["held_s"]) == (START_MS + 300_000, 300)
     warned = ann.receive()
     assert [(message.from_session_id, message.kind) for message in warned][-1] == ("system", "warn")
-    assert warned[-1].subject == "[System] Your lock on file:a.py has expired."
+    assert warned[-1].subject == "[System] Your file lock on a.py has expired."

@@ -439,6 +439,12 @@ def lock_info(lock: Lock, now: int, *, refreshed: bool = False, waiters: Sequenc
     )
 
 
+def _named(resource: str) -> str:
+    """Return a lock in the words of the founding documents: `file lock on src/a.py`."""
+    kind, _, name = resource.partition(":")
+    return f"file lock on {quote_name(name)}" if kind == "file" else f"lock on {quote_name(resource)}"
+
+
 def end_by_time(tx: Transaction, lock_at: LockAt, now: int) -> list[Resource]:
     """End a lock whose deadline passed, and notify its owner; return what was freed."""
     lock = lock_at.lock
@@ -449,7 +455,7 @@ def end_by_time(tx: Transaction, lock_at: LockAt, now: int) -> list[Resource]:
             tx,
             lock.owner,
             "warn",
-            f"Your lock on {quote_name(lock.resource)} has expired.",
+            f"Your {_named(lock.resource)} has expired.",
             now,
             {"resource": lock.resource},
         )

@@ -28,7 +28,7 @@ def refused(code: str, ask: Callable[[], Any]) -> str:
 
 
 def test_expiry_is_told(harness: LockHarness) -> None:
-    """LCK-80, LCK-81, SCH-20: the end of a lease is an event at that moment and a message to the owner."""
+    """LCK-80, LCK-81, SCH-20, MSG-16: the end of a lease is an event then, and a message to the owner."""
     fence = harness.lock("ann", "file:src/a.py").locks[0].fence
     harness.pass_time(400_000)
     harness.beat("bob")
@@ -38,7 +38,7 @@ def test_expiry_is_told(harness: LockHarness) -> None:
         harness.now - 100_000,
         300.0,
     )
-    assert harness.told("ann", "warn") == ["[System] Your lock on file:src/a.py has expired."]
+    assert harness.told("ann", "warn") == ["[System] Your file lock on src/a.py has expired."]
     refused("not_found", lambda: harness.renew("ann", "file:src/a.py", fence=fence))
 
 
