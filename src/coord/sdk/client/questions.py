@@ -91,12 +91,13 @@ class QuestionCalls(Connection):
 
         return self.call(GetQuestion(caller=self.caller, id=check_id("question", name)))
 
-    def questions(self, *, closed: bool = False, limit: int | None = None) -> QuestionList:
-        """Return the open questions, oldest first; with `closed` those that were closed behind them."""
+    def questions(self, project: str = "", *, closed: bool = False, limit: int | None = None) -> QuestionList:
+        """Return the open questions of a project or of all, oldest first; with `closed` also the others."""
         from coord.core.questions.commands import ListQuestions
 
+        name = check_id("project", project) if project else ""
         most = arguments.limit(limit)
-        return self.call(ListQuestions(caller=self.caller, closed=closed, limit=most))
+        return self.call(ListQuestions(caller=self.caller, closed=closed, project=name, limit=most))
 
     def answer(self, name: str, answer: str, *, reason: str = "", other: bool = False) -> AnswerReply:
         """Answer a question as a person; with `other`, by something that is none of its options."""

@@ -92,7 +92,7 @@ class DecisionsArgs(Args, frozen=True):
 
 def decisions(client: Client, args: DecisionsArgs) -> Answer:
     """List questions, the pending ones first."""
-    found = client.questions(closed=args.all)
+    found = client.questions(_project(client), closed=args.all)
     rows = [
         {**fields_of(each), "age": arguments.span(max(0, found.now_ms - each.asked_ms) / 1000)}
         for each in found.questions
@@ -121,7 +121,7 @@ def withdraw(client: Client, args: WithdrawArgs) -> Answer:
 
 def needs(client: Client, _args: Args) -> Answer:
     """List what needs a person."""
-    found = client.needs_you()
+    found = client.needs_you(_project(client))
     rows = [need_row(need, found.now_ms) for need in found.needs]
     fields = {"needs": rows, "counts": found.counts}
     return Answer(fields, needs_line(found) or "Nothing needs you", rows, NEED_COLUMNS)
@@ -140,6 +140,11 @@ def needs_line(found: NeedsReply) -> str:
         age = f" ({_age(found.now_ms, found.oldest_question_ms)})" if kind == "question" else ""
         parts.append(f"{number} {one if number == 1 else many}{age}")
     return f"Needs you: {', '.join(parts)}" if parts else ""
+
+
+def _project(client: Client) -> str:
+    """Return the project that the user named; without one, all projects count."""
+    return client.project if client.project_given else ""
 
 
 def _age(now_ms: int, since_ms: int) -> str:

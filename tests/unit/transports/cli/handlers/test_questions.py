@@ -123,6 +123,9 @@ def test_needs_lists_what_waits(coord: Coord, person: Coord) -> None:
     assert found.answer["counts"] == {"question": 1}
     assert found.line.startswith("Needs you: 1 question (")
     assert found.answer["needs"][0]["next"] == "coord decide q1 ANSWER"
+    assert person("--project other needs").answer["needs"] == []
+    assert person("--project other decisions").answer["decisions"] == []
+    assert person("--project shop decisions").answer["pending"] == 1
 
 
 def test_status_and_dashboard_say_so_in_a_line(coord: Coord, person: Coord) -> None:
