@@ -149,12 +149,12 @@ def test_doctor_describes_the_hub(repository: Path, environ: Environ) -> None:
     assert coord(repository, off, "init", "--yes", "--tools", "claude").returncode == 0
     found = findings(repository, environ)
     assert "hub" not in found
-    assert re.fullmatch(r"Claude Code: the hook answers in \d+ ms", found["claude"][1])
+    assert re.fullmatch(r"Claude Code: the hook answers in \d+ ms \(p50 of 3\)", found["claude"][1])
     with serving(repository, environ) as hub:
         found = findings(repository, environ)
         assert found["hub"][0] == "ok"
         assert f"(pid {hub.process.pid}, coord 0.1.0) answers in" in found["hub"][1]
-        assert re.fullmatch(r"Claude Code: the hook answers through the hub in \d+ ms", found["claude"][1])
+        assert re.fullmatch(r"Claude Code: the hook answers through the hub in \d+ ms \(p50 of 3\)", found["claude"][1])
         hub.kill()
     state, message = findings(repository, environ)["hub"]
     assert (state, message.endswith("hub.sock is left from a hub that was killed")) == ("warn", True)
