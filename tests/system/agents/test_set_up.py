@@ -51,6 +51,6 @@ def test_codex_is_asked_what_it_trusts(place: Place, tmp_path: Path, monkeypatch
 
     assert found() == ("bad", "Codex does not read the hooks here")
     (home / "config.toml").write_text(f'[projects."{place.repository}"]\ntrust_level = "trusted"\n')
-    assert found() == ("bad", "Codex does not trust 8 of 8 coord hooks, and skips them")
+    assert found() == ("bad", "Codex does not trust 9 of 9 coord hooks, and skips them")
     trust_hooks(program, place.home, place.repository)
-    assert found() == ("ok", "Codex: the hook answers, and Codex trusts all 8")
+    assert found() == ("ok", "Codex: the hook answers, and Codex trusts all 9")

@@ -154,7 +154,9 @@ def test_doctor_describes_the_hub(repository: Path, environ: Environ) -> None:
         found = findings(repository, environ)
         assert found["hub"][0] == "ok"
         assert f"(pid {hub.process.pid}, coord 0.1.0) answers in" in found["hub"][1]
-        assert re.fullmatch(r"Claude Code: the hook answers through the hub in \d+ ms \(p50 of 3\)", found["claude"][1])
+        assert re.fullmatch(
+            r"Claude Code: the hook answers through the hub in \d+ ms \(p50 of 3\)", found["claude"][1]
+        )
         hub.kill()
     state, message = findings(repository, environ)["hub"]
     assert (state, message.endswith("hub.sock is left from a hub that was killed")) == ("warn", True)
