@@ -46,13 +46,6 @@ MUTANTS = [
         (f"{MIRROR}::test_no_link_leads_out_of_the_mirror",),
     ),
     Mutant(
-        "the shared folder may be a link",
-        f"{FOLDER}:make_private_folder",
-        "os.lstat(real)",
-        "os.stat(real)",
-        (f"{MIRROR}::test_a_shared_folder_has_to_be_private",),
-    ),
-    Mutant(
         "the shared folder may be open to others",
         f"{FOLDER}:make_private_folder",
         "stat.S_IMODE(found.st_mode) & 0o077",
@@ -85,7 +78,7 @@ MUTANTS = [
         f"{WRITER}:_RootWriter._finish_drafts",
         "self._folder.remove_draft(name)",
         "pass",
-        (KILLED,),
+        (f"{MIRROR}::test_off_after_a_kill_leaves_nothing",),
     ),
     Mutant(
         "what a killed process wrote counts as foreign",
@@ -99,7 +92,7 @@ MUTANTS = [
         "coord.followers.mirrors.text_logs:TextLogs._write",
         "file.seek(size)",
         "file.seek(0, 2)",
-        (KILLED,),
+        (f"{UNIT}/test_text_logs.py::test_what_no_state_counts_is_overwritten",),
     ),
     Mutant(
         "an entry is logged again",

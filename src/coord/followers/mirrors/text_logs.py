@@ -5,7 +5,7 @@ each part is: what a killed process wrote behind that is overwritten. Two parts 
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from coord.followers.mirrors.folder import FILE_MODE, FOLDER_MODE
 from coord.followers.mirrors.log_lines import LOGS, Line
@@ -21,7 +21,7 @@ class TextLogs:
         self._folder = folder
         self._state = state
 
-    def append(self, lines: Iterable[Line]) -> None:
+    def append(self, lines: Sequence[Line]) -> None:
         """Append lines; the state says how far they count."""
         for name in LOGS:
             texts = [line.text.encode() for line in lines if line.log == name]
@@ -59,7 +59,6 @@ class TextLogs:
         os.makedirs(self._folder, FOLDER_MODE, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with open(os.open(self._path(name, part), flags, FILE_MODE), "r+b") as file:
-            file.truncate(size)
             file.seek(size)
             file.write(data)
 

@@ -213,38 +213,62 @@ def test_a_mirror_that_is_made_again_has_the_same_bytes(client: Client, reposito
     assert len(first) == 5
 
 
+class KilledMirror:
+    """A mirror that is one commit behind, and a process that catches up and is killed before a change."""
+
+    def __init__(self, repository: Path) -> None:
+        self._repository = repository
+        with connected() as client:
+            mirror_on(client, "contract", client.project)
+            client.acquire("a.py")
+            client.acquire("b.py")
+        with connected("s-bob", "bob") as other:
+            other.acquire("c.py")
+            self.location = other.location
+            folder = Path(other.location.folder)
+            files = [path for path in (folder / "mirrors").rglob("*") if path.is_file()]
+            self._state = {path: path.read_bytes() for path in (*files, folder / "followers")}
+            self._files = tree(repository)
+            other._shared = True  # it ends as if it was killed before it could write
+        self.points = count_changes(self.catch_up)
+
+    @staticmethod
+    def catch_up() -> None:
+        with connected() as client:
+            client.locks()
+
+    def kill_at(self, point: int) -> None:
+        """Kill a process before its change number `point`; the mirror was as at the beginning."""
+        _put_back(self._repository, self._files, self._state)
+        run_until(point, self.catch_up)
+
+
 def test_a_killed_process_writes_each_line_once(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """AUD-10: killed before any of its changes, the next one completes the mirror; nothing is doubled.
 
     No change of coord is taken for one of others, and nothing half written is left.
     """
     monkeypatch.setattr(text_logs, "PART_BYTES_MAX", 200)
-    with connected() as client:
-        mirror_on(client, "contract", client.project)
-        client.acquire("a.py")
-        client.acquire("b.py")
-
-    def catch_up() -> None:
-        with connected() as again:
-            again.locks()
-
-    with connected("s-bob", "bob") as other:  # the commit itself is no matter of this test
-        other.acquire("c.py")
-        folder = other.location.folder
-        before = {path: path.read_bytes() for path in Path(folder, "mirrors").rglob("*") if path.is_file()}
-        files = tree(repository)
-        other._shared = True  # the process is killed before it could write
-    points = count_changes(catch_up)
+    killed = KilledMirror(repository)
+    folder = killed.location.folder
     expected = (tree(repository), mirror_info(folder, "contract").offset)
-    assert points > 8
+    assert killed.points > 8
     assert sum(name.startswith(".contract/tickets/") for name in expected[0]) == 3
-    for point in range(1, points + 1):
-        _put_back(repository, files, before)
-        run_until(point, catch_up)
-        catch_up()
+    for point in range(1, killed.points + 1):
+        killed.kill_at(point)
+        killed.catch_up()
         assert (tree(repository), mirror_info(folder, "contract").offset) == expected, point
         assert mirror_info(folder, "contract").changes == [], point
         assert not list(repository.rglob(DRAFT)), point
+
+
+def test_off_after_a_kill_leaves_nothing(repository: Path) -> None:
+    """Whatever a killed process left, `off` knows that it is ours, and removes it."""
+    killed = KilledMirror(repository)
+    for point in range(1, killed.points + 1):
+        killed.kill_at(point)
+        switching.mirror_off(killed.location, "contract", 0)
+        assert not (repository / ".contract").exists(), point
 
 
 def _put_back(repository: Path, files: dict[str, bytes], state: dict[Path, bytes]) -> None:
@@ -258,6 +282,7 @@ def _put_back(repository: Path, files: dict[str, bytes], state: dict[Path, bytes
         if path.is_file():
             path.unlink()
     for path, data in state.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 
 
@@ -308,14 +333,15 @@ def test_two_processes_write_each_line_once(client: Client, repository: Path) ->
     for runner in runners:
         runner.step()
     client.acquire("a.py")
-    for runner in runners:
-        (run,) = runner.runs
-        page = client.log.tail(run.offset, 10)
-        for entry in page:
+    client.acquire("b.py")
+    ahead, behind = (runner.runs[0] for runner in runners)
+    page = client.log.tail(ahead.offset, 10)
+    for run, entries in ((ahead, page), (behind, page[:1])):
+        for entry in entries:
             run.feed(entry, list(logged_events([entry])))
-    for runner in reversed(runners):
-        runner.runs[0].act(client.log.now())
-    assert (repository / ".contract/logs/coordination.log").read_text().count("\n") == 1
+    for run in (behind, ahead, behind):
+        run.act(client.log.now())
+    assert (repository / ".contract/logs/coordination.log").read_text().count("\n") == 2
 
 
 def test_another_tenant_writes_nothing(client: Client, repository: Path) -> None:
