@@ -3,7 +3,7 @@
 from typing import Any
 
 from coord.core.brief.commands import Brief, GetBrief
-from coord.core.identity import Caller
+from coord.core.identity import Caller, Process
 from coord.core.lifecycle.commands import Register
 from coord.core.plans.commands import AddTasks, ClaimNamed, NewTask, SkipTask
 from coord.core.questions.commands import AnswerQuestion, AskQuestion
@@ -31,6 +31,7 @@ class BriefHarness(LockHarness):
             project=self.projects.get(name, PROJECT),
             parent=self.parents.get(name, ""),
             person=name in self.people,
+            process=Process(self.pids[name], 1) if name in self.pids else None,
         )
 
     def join(self, name: str, role: str = "", *, model: str = "", parent: str = "", task: str = "") -> None:

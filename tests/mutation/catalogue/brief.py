@@ -150,4 +150,18 @@ MUTANTS = [
         "except ZeroDivisionError:",
         (f"{HOOK}::test_a_brief_that_cannot_be_read_stops_no_call",),
     ),
+    Mutant(
+        "a crashed agent is shown at work",
+        "coord.core.brief.crew:read_crew",
+        "evidence.get(name)",
+        "None",
+        (f"{CREW}::test_a_silent_agent_whose_process_is_gone_has_crashed",),
+    ),
+    Mutant(
+        "any file gets before an agent",
+        "coord.integrations.hooks.awareness.briefing:worker_context",
+        'text.strip() if text.startswith(CONTEXT_BEGINS) else ""',
+        "text.strip()",
+        (f"{HOOK}::test_a_worker_of_coord_reads_its_context_at_its_start",),
+    ),
 ]

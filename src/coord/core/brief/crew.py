@@ -1,8 +1,8 @@
 """The agents of a project: who works on what, who waits, and which files are locked.
 
 Everything is read by ranges that all sessions share, so the number of questions to the store does not grow
-with the number of agents. No process is probed: that would take longer than all the reads, and the sweep
-finds the dead.
+with the number of agents. Only processes of silent sessions are probed, and only a few: to look at all of
+them would take longer than all the reads, and the sweep finds the dead.
 """
 
 from collections.abc import Collection, Iterator
@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 from coord.core import keys
 from coord.core.brief.commands import AgentContextInfo
+from coord.core.identity import Evidence
 from coord.core.locks.locks import ended_by_time
 from coord.core.locks.schema import Lock, LockRef, LockRequest, SessionWaits, WaitState
 from coord.core.ranges import Range
+from coord.core.sessions.identify import HEARTBEAT_QUIET_MS
 from coord.core.sessions.liveness import liveness, thresholds_of
 from coord.core.sessions.schema import Session
 from coord.core.sessions.state import session_state
@@ -23,6 +25,8 @@ READ_MAX = 1000
 """How many entries of a range are read for all sessions together; beyond that, for each session."""
 EACH_MAX = 16
 """How many entries of one session are read then."""
+PROBES_MAX = 64
+"""How many processes of silent sessions are looked at."""
 ENDED_MAX = 16
 """How many sessions that have ended are listed."""
 SHOWN_STATES = {"working": "running", "starting": "creating"}
@@ -97,6 +101,7 @@ def read_crew(tx: Transaction, project: str, repository: str, own: str, now: int
     locked, tasks, waiting = _locks(tx, names, now), _claims(tx, names, now), _waits(tx, names)
     descriptions = _descriptions(tx, tasks.values())
     thresholds = thresholds_of(tx)
+    evidence = _evidence(tx, living, now)
     members = []
     for session in sorted(living, key=lambda each: (each.started_ms, each.session_id)):
         name = session.session_id
@@ -105,7 +110,7 @@ def read_crew(tx: Transaction, project: str, repository: str, own: str, now: int
         shown = task.task_id if task is not None else str(reported)
         if session.person and not (name in locked or task is not None or name in waiting):
             continue
-        life = liveness(session, now, None, thresholds)
+        life = liveness(session, now, evidence.get(name), thresholds)
         claimed_ms = task.claimed_ms if task is not None else 0
         state = session_state(session, life, now, waits=name in waiting, claimed_ms=claimed_ms)
         members.append(Member(session, state, shown, locked.get(name, [])))
@@ -113,6 +118,17 @@ def read_crew(tx: Transaction, project: str, repository: str, own: str, now: int
     ended = [Member(session, session.state, "", []) for session in gone[:ENDED_MAX]]
     done = sum(each.state == "completed" and not each.person for each in gone)
     return Crew(members, ended, done, descriptions)
+
+
+def _evidence(tx: Transaction, sessions: Collection[Session], now: int) -> dict[str, Evidence]:
+    """Return what is known about the processes of sessions that are silent, the oldest heartbeat first."""
+    silent = [
+        (session.session_id, session.process)
+        for session in sorted(sessions, key=lambda each: each.beat_ms)
+        if session.process is not None and now - session.beat_ms >= HEARTBEAT_QUIET_MS
+    ][:PROBES_MAX]
+    found = tx.evidence(*(process for _, process in silent)) if silent else []
+    return {name: each for (name, _), each in zip(silent, found, strict=True)}
 
 
 def _works_here(session: Session, project: str, repository: str) -> bool:

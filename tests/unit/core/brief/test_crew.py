@@ -4,6 +4,8 @@ import msgspec
 import pytest
 
 from coord.core.brief.crew import READ_MAX
+from coord.core.identity import ProcessState
+from coord.core.sessions.identify import HEARTBEAT_QUIET_MS
 from tests.support.brief_harness import BriefHarness
 
 
@@ -81,3 +83,18 @@ def test_agents_are_described_in_eight_fields(crew: BriefHarness) -> None:
         "lockedFiles": ["src/auth.ts"],
     }
     assert crew.brief("qa").descriptions == {"impl-login": "Implement login endpoint"}
+
+
+def test_a_silent_agent_whose_process_is_gone_has_crashed(crew: BriefHarness) -> None:
+    """CTX-14: before any sweep has noticed it; one that was heard a moment ago is not looked at."""
+    crew.pids["dev"] = 7
+    crew.join("dev", "developer", parent="boss")
+    crew.life[7] = ProcessState.DEAD
+
+    def status() -> str:
+        (dev,) = [member for member in crew.brief("qa").crew if member.id == "dev"]
+        return dev.status
+
+    assert status() == "idle"
+    crew.pass_time(HEARTBEAT_QUIET_MS)
+    assert status() == "crashed"
