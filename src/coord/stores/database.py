@@ -143,6 +143,10 @@ class Database(ABC, Generic[AnyStore]):
         """Check the version, durability, location and clock of the store."""
         return []
 
+    def install_views(self) -> None:
+        """Create SQL views that a store gets only if somebody asks for them; most stores have none."""
+        return
+
     def close(self) -> None:
         """Close every log and thread; a second call does nothing."""
         with self._lock:

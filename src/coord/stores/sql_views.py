@@ -123,4 +123,93 @@ HISTORY_VIEW = "coord_history"
 HISTORY_FIELDS = ("event", "session", "agent", "project", "task", "resource")
 """What many events have; the whole event is in `details`."""
 
-VIEW_NAMES = (*RECORD_VIEWS, HISTORY_VIEW)
+ACTIVITY_VIEW = "activity_log"
+"""The newest actions of agents, with the columns of the founding document, and the tenant."""
+ACTION_COLUMNS = ("event", "only_if", "vals", "type", "actor", "receiver", "receiver_role")
+SUMMARY_COLUMNS = ("text1", "field1", "text2", "field2", "text3", "field3")
+
+VIEW_NAMES = (*RECORD_VIEWS, HISTORY_VIEW, ACTIVITY_VIEW)
+LOG_VIEWS = (HISTORY_VIEW, ACTIVITY_VIEW)
+"""The views that need no records."""
+
+
+NO_FIELD = "none"
+"""The name of a field that no event has."""
+
+
+def action_rows() -> list[tuple[str, ...]]:
+    """Return the table of actions as rows of `ACTION_COLUMNS` and `SUMMARY_COLUMNS`."""
+    from coord.core.activity.actions import ACTIONS, SUMMARY_PARTS
+
+    rows = []
+    for action in ACTIONS:
+        values = "".join(f"|{value}" for value in action.values) + "|" if action.values else ""
+        parts = [*action.parts, *[("", "")] * SUMMARY_PARTS][:SUMMARY_PARTS]
+        fields = (action.agent, action.to, action.to_role)
+        texts = (each for text, field in parts for each in (text, field or NO_FIELD))
+        named = (field or NO_FIELD for field in fields)
+        rows.append((action.event, action.only_if or NO_FIELD, values, action.type, *named, *texts))
+    return rows
+
+
+def actions_sql() -> str:
+    """Return the table of actions as a query that every dialect understands."""
+    columns = (*ACTION_COLUMNS, *SUMMARY_COLUMNS)
+    rows: list[str] = []
+    for row in action_rows():
+        quoted = [f"'{text}'" for text in row]
+        named = quoted if rows else [f"{text} AS {name}" for text, name in zip(quoted, columns, strict=True)]
+        rows.append(f"SELECT {', '.join(named)}")
+    return "\nUNION ALL ".join(rows)
+
+
+class ActivityDialect(NamedTuple):
+    """How one dialect writes the parts of the view; `{}` stands for the name of a field, or for an id."""
+
+    text: str
+    """The field of an event as text; NULL if it has none."""
+    receiver: str
+    """The one session that a field of an event names, as text; NULL if there is none, or several."""
+    joined: str
+    """Joins texts: `a || b`, with `{}` between them."""
+    found: str
+    """Whether `{0}` contains `{1}`."""
+
+    def field(self, name: str) -> str:
+        """Return a field whose name is in a column of the table of actions; "" if the event has none."""
+        return f"coalesce({self.text.format(f'a.{name}')}, '')"
+
+    @property
+    def matches(self) -> str:
+        """Whether an event matches a row of the table of actions."""
+        value = self.field("only_if")
+        listed = self.found.format("a.vals", self.join("'|'", value, "'|'"))
+        return f"(a.only_if = '{NO_FIELD}' OR CASE a.vals WHEN '' THEN {value} <> '' ELSE {listed} END)"
+
+    @property
+    def to(self) -> str:
+        """The session that an action concerns."""
+        return f"coalesce({self.receiver.format('a.receiver')}, '')"
+
+    @property
+    def summary(self) -> str:
+        """The text of an action; a resource, which is the first field if there is one, without `file:`."""
+        first, *others = (self.field(f"field{number}") for number in (1, 2, 3))
+        path = f"a.field1 = 'resource' AND substr({first}, 1, 5) = 'file:'"
+        shown = (f"CASE WHEN {path} THEN substr({first}, 6) ELSE {first} END", *others)
+        texts = ("a.text1", "a.text2", "a.text3")
+        return self.join(*(each for pair in zip(texts, shown, strict=True) for each in pair))
+
+    def join(self, *texts: str) -> str:
+        """Return several texts as one."""
+        return self.joined.format(", ".join(texts)) if "(" in self.joined else self.joined.join(texts)
+
+
+def activity_sql(query: str, **parts: str) -> str:
+    """Return the query of a dialect with its parts and the numbers of the ledger."""
+    from coord.core.activity.actions import EVENTS_PER_ENTRY, LEDGER_MAX, OFFSET_BITS
+
+    numbers = {"offsets": 1 << OFFSET_BITS, "events": EVENTS_PER_ENTRY, "most": LEDGER_MAX}
+    for name, part in {"actions": actions_sql(), **parts, **numbers}.items():
+        query = query.replace(f"{{{name}}}", str(part))
+    return query

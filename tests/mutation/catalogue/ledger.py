@@ -6,6 +6,7 @@ ACTIONS = "tests/unit/core/activity/test_actions.py"
 LEDGER = "tests/unit/sdk/reports/test_ledger.py"
 EDITS = "tests/unit/core/locks/test_tool_calls_edits.py"
 HOOKS = "tests/unit/integrations/hooks/awareness/test_edits.py"
+VIEW = "tests/contract/test_activity_view.py"
 HTTP = "tests/unit/transports/hub/api/test_activity.py"
 
 MUTANTS = [
@@ -92,5 +93,26 @@ MUTANTS = [
         "self.edited = [names[path] for path in locked]",
         "pass",
         (f"{HOOKS}::test_what_a_shell_changed_is_in_the_ledger",),
+    ),
+    Mutant(
+        "the view of somebody else is replaced",
+        "coord.stores.mysql.views:renew_views",
+        'not (taken and each.startswith(f"{CREATE} {name} "))',
+        "True",
+        (f"{VIEW}::test_a_table_of_somebody_else_stays",),
+    ),
+    Mutant(
+        "SQL shows every event of a kind as the action",
+        "coord.stores.sql_views:ActivityDialect.matches",
+        "THEN {value} <> ''",
+        "THEN 1 = 1",
+        (f"{VIEW}::test_sql_shows_what_the_ledger_shows", "-k", "sqlite"),
+    ),
+    Mutant(
+        "a SQLite file never gets the view",
+        "coord.sdk.admin.install:prepare",
+        "database.install_views()",
+        "pass",
+        (f"{VIEW}::test_a_file_gets_the_view_when_somebody_asks_for_it",),
     ),
 ]

@@ -52,7 +52,7 @@ def test_the_queries_are_answered(postgres_server: PostgresServer) -> None:
             tasks.release_claim("local", "shop", "B-001-search", f"s-{who}", claim.generation)
     with psycopg.connect(url, row_factory=dict_row) as sql:
         answers = [sql.execute(query.encode()).fetchall() for query in blocks_in(ASKING, "sql")]
-    held, silent, progress, changed_hands, today = answers
+    held, silent, progress, changed_hands, today, actions = answers
     assert [(row["resource"], row["agent"], row["reason"]) for row in held] == [
         ("name:release", "ada", "1.4")
     ]
@@ -62,12 +62,13 @@ def test_the_queries_are_answered(postgres_server: PostgresServer) -> None:
     concerns: list[Any] = [(row["event"], row["concerns"]) for row in today if row["concerns"]]
     assert ("lock.acquired", "name:release") in concerns
     assert ("task.claimed", "B-001-search") in concerns
+    assert ("s-ada", "ada", "task_started", 1) in [tuple(row.values())[:4] for row in actions]
 
 
 def test_the_page_names_every_view() -> None:
     """AUD-35: what can be asked is listed."""
     assert codes_of(ASKING) == list(VIEW_NAMES)
-    assert len(blocks_in(ASKING, "sql")) == 5
+    assert len(blocks_in(ASKING, "sql")) == 6
 
 
 def test_the_rights_on_the_page_are_those_of_the_command() -> None:

@@ -33,6 +33,8 @@ def prepare(
     found = _existing(target, timeout)
     if not dry_run:
         install(url, tenant=tenant, tenants=tenants, timeout=timeout)
+        with closing(open_store(target, timeout=timeout)) as database:
+            database.install_views()
     there = found if dry_run else _existing(target, timeout)
     made = found is None
     return msgspec.structs.replace(

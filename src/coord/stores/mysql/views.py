@@ -8,12 +8,15 @@ from typing import Any
 from coord.core.errors import Unavailable
 from coord.stores.contract import prefix_end
 from coord.stores.sql_views import (
+    ACTIVITY_VIEW,
     HISTORY_FIELDS,
     HISTORY_VIEW,
     RECORD_VIEWS,
     VIEW_NAMES,
+    ActivityDialect,
     Column,
     RecordView,
+    activity_sql,
 )
 
 # The events of an entry are a list of bytes in MessagePack: a count, then each after its length.
@@ -52,7 +55,42 @@ FROM {prefix}_entry e JOIN {prefix}_log l ON l.id = e.log
 JOIN JSON_TABLE({prefix}_events_of(e.events), '$[*]' COLUMNS (
     number FOR ORDINALITY, event JSON PATH '$')) d
 """
+ACTIVITY = """
+WITH a AS ({actions}), done AS (
+    SELECT {tenant} AS tenant, e.log, e.at, a.*, d.event AS detail,
+        (e.`offset` % {offsets}) * {events} + d.number AS id, {actor} AS agent_id, {to} AS to_agent,
+        row_number() OVER (PARTITION BY e.log ORDER BY e.`offset` DESC, d.number DESC) AS age
+    FROM {prefix}_log l JOIN {prefix}_entry e ON e.log = l.id AND e.`offset` > l.head - {most}
+    JOIN JSON_TABLE({prefix}_events_of(e.events), '$[*]' COLUMNS (
+        number FOR ORDINALITY, event JSON PATH '$')) d
+    JOIN a ON a.event = JSON_UNQUOTE(JSON_EXTRACT(d.event, '$.event')) COLLATE utf8mb4_bin AND {matches})
+SELECT a.id, a.agent_id, coalesce(nullif({role}, ''),
+        nullif(CASE a.actor WHEN 'session' THEN {agent} END, ''), nullif({name}, ''), '') AS agent_role,
+    a.type AS action_type, {summary} AS summary,
+    CASE a.receiver WHEN 'none' THEN a.detail ELSE
+        JSON_SET(a.detail, '$.toAgentId', a.to_agent, '$.toRole', {to_role}) END AS details,
+    DATE_FORMAT(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL a.at DIV 1000 SECOND, '%Y-%m-%d %H:%i:%s')
+        AS `timestamp`, a.tenant
+FROM done a LEFT JOIN {prefix}_record r ON r.log = a.log AND r.`key` = CONCAT('session/', a.agent_id)
+WHERE a.age <= {most}
+"""
+DIALECT = ActivityDialect(
+    "JSON_UNQUOTE(JSON_EXTRACT(d.event, CONCAT('$.', {}))) COLLATE utf8mb4_bin",
+    "CASE WHEN JSON_TYPE(JSON_EXTRACT(d.event, CONCAT('$.', {0}))) <> 'ARRAY'"
+    " THEN JSON_UNQUOTE(JSON_EXTRACT(d.event, CONCAT('$.', {0})))"
+    " WHEN JSON_LENGTH(JSON_EXTRACT(d.event, CONCAT('$.', {0}))) = 1"
+    " THEN JSON_UNQUOTE(JSON_EXTRACT(d.event, CONCAT('$.', {0}, '[0]'))) END COLLATE utf8mb4_bin",
+    "CONCAT({})",
+    "LOCATE({1}, {0}) > 0",
+)
 
+
+CREATE = "CREATE OR REPLACE VIEW"
+# Whether somebody else has a table or view of this name: it is the only one without the prefix of the store.
+TAKEN = """SELECT COUNT(*) FROM information_schema.tables t
+LEFT JOIN information_schema.views v ON v.table_schema = t.table_schema AND v.table_name = t.table_name
+WHERE t.table_schema = DATABASE() AND t.table_name = '%s'
+AND COALESCE(v.view_definition, '') NOT LIKE '%%%s_events_of%%'"""
 
 # The metadata contains a checksum of the views.
 CHECKSUM = "INSERT INTO {prefix}_meta VALUES ('views', '%s') ON DUPLICATE KEY UPDATE value = VALUES(value)"
@@ -60,13 +98,17 @@ CHECKSUM = "INSERT INTO {prefix}_meta VALUES ('views', '%s') ON DUPLICATE KEY UP
 
 def renew_views(session: Any, prefix: str, metadata: dict[str, str]) -> None:
     """Create or replace the views; without the rights for it, do nothing."""
-    statements = list(views_sql(prefix))
+    statements = [*views_sql(prefix)]
     checksum = f"{zlib.crc32(''.join(statements).encode()):08x}"
     if metadata.get("views") == checksum:
         return
     with contextlib.suppress(Unavailable):
         # Literals in a view must be text, while the rest of coord sends bytes.
-        for statement in ("SET NAMES utf8mb4", *statements, CHECKSUM.replace("{prefix}", prefix) % checksum):
+        session.ask(b"SET NAMES utf8mb4")
+        name = view_name(prefix, ACTIVITY_VIEW)
+        (((taken,),),) = session.ask((TAKEN % (name, prefix)).encode())
+        wanted = [each for each in statements if not (taken and each.startswith(f"{CREATE} {name} "))]
+        for statement in (*wanted, CHECKSUM.replace("{prefix}", prefix) % checksum):
             session.ask(statement.encode())
 
 
@@ -77,9 +119,10 @@ def views_sql(prefix: str) -> Iterator[str]:
     views = {name: _of_records(view) for name, view in RECORD_VIEWS.items()}
     columns = ", ".join(f"{_text('d.event', [field])} AS {field}" for field in HISTORY_FIELDS)
     views[HISTORY_VIEW] = HISTORY.replace("{columns}", columns).replace("{at}", _timestamp("e.at"))
+    views[ACTIVITY_VIEW] = _activity()
     for name, query in views.items():
         made = query.replace("{prefix}", prefix).replace("{tenant}", _plain("l.tenant"))
-        yield f"CREATE OR REPLACE VIEW {view_name(prefix, name)} AS{made}"
+        yield f"{CREATE} {view_name(prefix, name)} AS{made}"
 
 
 def view_grants(database: str, prefix: str, user: str) -> Iterator[str]:
@@ -93,7 +136,25 @@ def view_grants(database: str, prefix: str, user: str) -> Iterator[str]:
 
 def view_name(prefix: str, name: str) -> str:
     """Return the name of a view: the same as on Postgres, with the prefix of the tables."""
+    if name == ACTIVITY_VIEW:
+        return name if prefix == "coord" else f"{prefix}_{name}"
     return name.replace("coord", prefix, 1)
+
+
+def _activity() -> str:
+    """Return the query of the ledger."""
+    late = DIALECT._replace(text=DIALECT.text.replace("d.event", "a.detail"))
+    return activity_sql(
+        ACTIVITY,
+        actor=DIALECT.field("actor"),
+        to=DIALECT.to,
+        matches=DIALECT.matches,
+        summary=late.summary,
+        to_role=late.field("receiver_role"),
+        agent=_text("a.detail", ["agent"]),
+        role=_text(_plain("r.value"), ["role"]),
+        name=_text(_plain("r.value"), ["agent"]),
+    )
 
 
 def _of_records(view: RecordView) -> str:

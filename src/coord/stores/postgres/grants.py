@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from coord.stores.sql_views import HISTORY_VIEW, VIEW_NAMES
+from coord.stores.sql_views import LOG_VIEWS, VIEW_NAMES
 
 OWNER, AGENT = "coord_owner", "coord_agent"
 
@@ -19,7 +19,7 @@ def granted(address: Any) -> list[str]:
     tables: dict[str, list[str]] = {}
     for table, rights in sql.rights.items():
         tables.setdefault(rights, []).append(f"{schema}.{table}")
-    views = VIEW_NAMES if "record" in sql.rights else (HISTORY_VIEW,)
+    views = VIEW_NAMES if "record" in sql.rights else LOG_VIEWS
     trimmed = [table for table in ("record", "entry") if table in sql.rights]
     return [
         (

@@ -1,7 +1,16 @@
 """The views of `sql_views.py` for Postgres, and the functions that decode stored bytes."""
 
 from coord.stores.contract import prefix_end
-from coord.stores.sql_views import HISTORY_FIELDS, HISTORY_VIEW, RECORD_VIEWS, Column, RecordView
+from coord.stores.sql_views import (
+    ACTIVITY_VIEW,
+    HISTORY_FIELDS,
+    HISTORY_VIEW,
+    RECORD_VIEWS,
+    ActivityDialect,
+    Column,
+    RecordView,
+    activity_sql,
+)
 
 # jsonb cannot contain NUL, so the replacement character is shown instead.
 FUNCTIONS = r"""
@@ -52,6 +61,35 @@ SELECT l.tenant::text, e."offset" AS log_offset, d.number, {at} AS at, {columns}
 FROM {schema}.entry e JOIN {schema}.log l ON l.id = e.log
 CROSS JOIN LATERAL {schema}.events_of(e.events) d
 """
+# The newest entries of each log are enough: the ledger has as many actions.
+ACTIVITY = """
+WITH a AS ({actions}), done AS (
+    SELECT l.tenant::text AS tenant, e.log, e.at, a.*, d.event AS detail,
+        (e."offset" % {offsets}) * {events} + d.number AS id, {actor} AS agent_id, {to} AS to_agent,
+        row_number() OVER (PARTITION BY e.log ORDER BY e."offset" DESC, d.number DESC) AS age
+    FROM {schema}.log l JOIN {schema}.entry e ON e.log = l.id AND e."offset" > l.head - {most}
+    CROSS JOIN LATERAL {schema}.events_of(e.events) d
+    JOIN a ON a.event = d.event ->> 'event' AND {matches})
+SELECT a.id, a.agent_id,
+    coalesce({role}nullif(CASE a.actor WHEN 'session' THEN a.detail ->> 'agent' END, ''), {name}'')
+        AS agent_role,
+    a.type AS action_type, {summary} AS summary,
+    (CASE a.receiver WHEN 'none' THEN a.detail ELSE a.detail || jsonb_build_object(
+        'toAgentId', a.to_agent, 'toRole', {to_role}) END)::text AS details,
+    to_char(to_timestamp(a.at / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') AS "timestamp", a.tenant
+FROM done a {session} WHERE a.age <= {most} ORDER BY a.id
+"""
+SESSION = """
+LEFT JOIN {schema}.record r ON r.log = a.log AND r.key = 'session/' || a.agent_id
+LEFT JOIN LATERAL (SELECT {schema}.as_json(r.value) AS value) s ON true
+"""
+DIALECT = ActivityDialect(
+    "d.event ->> {}",
+    "CASE jsonb_typeof(d.event -> {0}) WHEN 'array' THEN CASE jsonb_array_length(d.event -> {0})"
+    " WHEN 1 THEN d.event -> {0} ->> 0 END ELSE d.event ->> {0} END",
+    " || ",
+    "position({1} IN {0}) > 0",
+)
 
 
 def views_sql(*, of_records: bool) -> str:
@@ -59,8 +97,25 @@ def views_sql(*, of_records: bool) -> str:
     views = {name: _of_records(view) for name, view in RECORD_VIEWS.items()} if of_records else {}
     columns = ", ".join(f"d.event ->> '{field}' AS {field}" for field in HISTORY_FIELDS)
     views[HISTORY_VIEW] = HISTORY.replace("{columns}", columns).replace("{at}", _timestamp("e.at"))
+    views[ACTIVITY_VIEW] = _activity(of_records=of_records)
     made = [f"CREATE OR REPLACE VIEW {{schema}}.{name} AS{query};" for name, query in views.items()]
     return FUNCTIONS + "\n".join(made)
+
+
+def _activity(*, of_records: bool) -> str:
+    """Return the query of the ledger; a log-structured store knows no roles."""
+    late = DIALECT._replace(text=DIALECT.text.replace("d.event", "a.detail"))
+    return activity_sql(
+        ACTIVITY,
+        actor=DIALECT.field("actor"),
+        to=DIALECT.to,
+        matches=DIALECT.matches,
+        summary=late.summary,
+        to_role=late.field("receiver_role"),
+        session=SESSION if of_records else "",
+        role="nullif(s.value ->> 'role', ''), " if of_records else "",
+        name="nullif(s.value ->> 'agent', ''), " if of_records else "",
+    )
 
 
 def _of_records(view: RecordView) -> str:

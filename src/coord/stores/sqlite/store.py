@@ -469,6 +469,12 @@ class SqliteDatabase(Database[SqliteStore]):
             checksums = Checksums(self.store_id, str(tenant), f"tenant {tenant} in {self.path}")
             read_log_row(checksums, NO_LOG_ROW, tuple(row))
 
+    def install_views(self) -> None:
+        from coord.stores.sqlite.views import renew_views
+
+        with self.writing() as cursor:
+            renew_views(cursor)
+
     def verified_lately(self) -> bool:
         """Return whether a process checked a large file in the last minute; if not, this one is to do it."""
         mark = f"{self.path}-verified"
