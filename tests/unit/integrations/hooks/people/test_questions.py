@@ -151,6 +151,7 @@ def test_a_question_that_ends_without_an_answer_decides_nothing(harness: HookHar
     thread.join()
 
 
+@pytest.mark.long
 def test_the_time_is_over(harness: HookHarness) -> None:
     """The hook says nothing, the question stays, and a later answer is refused."""
     configure(harness, "1s")

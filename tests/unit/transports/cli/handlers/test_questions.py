@@ -62,6 +62,7 @@ def test_exit_codes(coord: Coord, person: Coord) -> None:
     assert person("decide q2 a").code == 1
 
 
+@pytest.mark.long
 def test_the_wait_ends_with_the_answer(coord: Coord, person: Coord) -> None:
     """The reply of `--wait` is the answer, and the agent does not read it a second time as a message."""
     coord("ann register")
@@ -75,6 +76,7 @@ def test_the_wait_ends_with_the_answer(coord: Coord, person: Coord) -> None:
     assert coord("ann recv").answer["messages"] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_wait_withdraws_the_question(
     coord: Coord, person: Coord, number: signal.Signals
@@ -91,6 +93,7 @@ def test_an_interrupted_wait_withdraws_the_question(
     assert (refused.code, "withdrawn" in refused.line) == (1, True)
 
 
+@pytest.mark.long
 def test_a_wait_that_loses_its_question(coord: Coord, person: Coord) -> None:
     """A person withdraws it: the wait ends, refused."""
     waiting = started("ann", "ask", "Which port?", "--wait", "60")
@@ -101,6 +104,7 @@ def test_a_wait_that_loses_its_question(coord: Coord, person: Coord) -> None:
     assert (waiting.returncode, json.loads(out)["error"]["code"]) == (1, "refused")
 
 
+@pytest.mark.long
 def test_a_terminal_shows_hostile_texts_as_data(coord: Coord, person: Coord) -> None:
     """No text of an agent controls the terminal of the person who decides."""
     coord("ann ask", EVIL)
