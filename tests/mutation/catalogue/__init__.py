@@ -31,6 +31,7 @@ from tests.mutation.catalogue import (
     tasks,
     texts,
     tokens,
+    usage,
 )
 
 MUTANTS = [
@@ -64,4 +65,5 @@ MUTANTS = [
     *tasks.MUTANTS,
     *texts.MUTANTS,
     *tokens.MUTANTS,
+    *usage.MUTANTS,
 ]

@@ -71,12 +71,12 @@ def of_record(record: Record, prices: Prices) -> Report | None:
 def of_point(point: Point) -> Report | None:
     """Return the usage that a point of a counter reports; None if it reports none."""
     session = _session(point.attributes)
-    if not session or not math.isfinite(point.value) or point.temporality not in (DELTA, CUMULATIVE):
+    if not session or point.temporality not in (DELTA, CUMULATIVE):
         return None
     scale, field = 1.0, CLAUDE_TYPES.get(_text(point.attributes, "type"), "")
     if point.name == "claude_code.cost.usage":
         scale, field = 1e6, "cost"
-    value = round(point.value * scale) if abs(point.value) <= NUMBER_MAX else -1
+    value = round(point.value * scale) if abs(point.value) <= NUMBER_MAX else -1  # also for NaN
     if not field or not 0 < value <= NUMBER_MAX:
         return None
     names = [point.name, *(_text(point.attributes, name) for name in SERIES)]
