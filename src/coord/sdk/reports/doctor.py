@@ -16,6 +16,7 @@ from coord.core.locks.commands import ListLockRequests, ListLocks, LockInfo, Loc
 from coord.core.plans.commands import ListStuck
 from coord.core.sessions.commands import GetSession, ListSessions, SessionInfo
 from coord.core.sessions.schema import Liveness
+from coord.core.usage.commands import GetUsage
 from coord.engine.clock import AHEAD_MS_MAX
 from coord.engine.engine import Engine
 from coord.engine.trim import DAY_MS, HELD_FACTOR, STEP_ENTRIES, log_state
@@ -189,6 +190,8 @@ class _Examination:
             self.look_at_others(engine)
         with self.checking("queue"):
             self.look_at_queue(log, engine)
+        with self.checking("usage"):
+            self.look_at_usage(log, engine)
         with self.checking("tasks"):
             self.look_at_tasks(engine)
 
@@ -286,6 +289,13 @@ class _Examination:
         verb = "task needs" if len(names) == 1 else "tasks need"
         hint = "coord task show explains why; then coord task retry or coord task skip"
         self.note("tasks", WARN, f"{many} {verb} a person: {_listed(names)}", hint)
+
+    def look_at_usage(self, log: Store, engine: Engine) -> None:
+        """Report when a tool last said what it used; nothing if none ever did: it is off at first."""
+        newest_ms = engine.call(GetUsage(since_ms=log.now())).newest_ms
+        if newest_ms:
+            ago = max(0, max(log.now(), log.seen.at) - newest_ms) // 1000
+            self.note("usage", OK, f"agent tools report to the hub: newest report {ago} s ago")
 
     def look_at_queue(self, log: Store, engine: Engine) -> None:
         """Look for requests that have waited long in a queue."""

@@ -67,6 +67,14 @@ def test_a_merged_change_has_its_cost(coord: Coord, report: Report) -> None:
     assert shown.line == "1 merged change"
 
 
+def test_the_doctor_says_whether_reports_arrive(coord: Coord, report: Report) -> None:
+    assert "usage" not in [each["check"] for each in coord("ann doctor").answer["checks"]]
+    report(input=5)
+    (found,) = [each for each in coord("ann doctor").answer["checks"] if each["check"] == "usage"]
+    assert found["state"] == "ok"
+    assert found["message"].startswith("agent tools report to the hub: newest report ")
+
+
 def test_telemetry_needs_a_hub(coord: Coord) -> None:
     shown = coord("ann telemetry --tool codex")
     assert shown.code == 4
