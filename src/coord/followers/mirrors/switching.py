@@ -115,7 +115,6 @@ def _check_same(state: MirrorState, tenant: str, folder: str, name: str) -> None
 def _folder(mirror: Mirror, state: MirrorState, folder: str) -> str:
     """Return the folder of a mirror outside of the repository, made and checked."""
     if mirror.in_repository:
-        mirror.top()
         return ""
     wanted = os.path.abspath(folder or state.folder or CLAUDE_COORD)
     state.made_folder = state.made_folder or not os.path.lexists(wanted)

@@ -58,3 +58,19 @@ def test_a_mirror_that_is_off_protects_nothing(harness: HookHarness) -> None:
         mirror_off(client.location, "agent-claims", 0)
     assert not harness.write(CLAIMS, "ada").deny
     assert list(harness.held()) == [f"file:{CLAIMS}"]
+
+
+def test_a_mirror_is_current_when_a_hook_ends(tmp_path: Path) -> None:
+    """MSG-4: the hook is a process like any other; the inbox of a session that a tool runs is shown, too."""
+    harness, folder = HookHarness(tmp_path), tmp_path / "cc"
+    with harness.client("ann") as client:
+        mirror_on(client, "agent-claims", client.project)
+        mirror_on(client, "claude-coord", client.project, folder=str(folder))
+    harness.tell("SessionStart", "ada", source="startup")
+    harness.write("src/new.py", "ada")
+    assert claimed(harness) == ["src/new.py"]
+    assert json.loads((folder / "sessions/ada.json").read_text())["claude_pid"] > 0
+    with harness.client("ann") as client:
+        client.send("ada", "warn", "mind the gap")
+    (message,) = (folder / "messages/inbox-ada").iterdir()
+    assert json.loads(message.read_text())["subject"] == "mind the gap"
