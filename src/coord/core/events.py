@@ -49,6 +49,7 @@ SEED_NAMES = {
     "file.edited": "file_edit",
     "file.read": "file_read",
     "question.answered": "decision_made",
+    "alert.raised": "alert:new",
 }
 """The names that the founding documents use for the same (CFL-23)."""
 
@@ -65,6 +66,7 @@ MODULES = (
     "coord.core.tasks.schema",
     "coord.core.git_log",
     "coord.core.brief.schema",
+    "coord.core.alerts.schema",
 )
 """Where events are defined; imported only when somebody asks for all names."""
 

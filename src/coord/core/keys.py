@@ -180,8 +180,8 @@ def ready(project: str, queue_class: str, rank_ms: int) -> str:
     return f"ready/{project}/{queue_class}/{rank_ms:015d}"
 
 
-def ready_prefix(project: str, queue_class: str) -> str:
-    return f"ready/{project}/{queue_class}/"
+def ready_prefix(project: str, queue_class: str = "") -> str:
+    return f"ready/{project}/{queue_class}/" if queue_class else f"ready/{project}/"
 
 
 def cursor(name: str) -> str:
@@ -424,6 +424,16 @@ def over_budget(scope: str, project: str, name: str) -> str:
 
 
 OVER_BUDGET_PREFIX = "over-budget/"
+ALERTS = "alerts"
+ALERT_WATCHES = "alert-watches"
+
+
+def alert(number: int) -> str:
+    """An alert, open or closed."""
+    return f"alert/{number:08d}"
+
+
+ALERT_PREFIX = "alert/"
 
 
 def digest(text: str) -> str:

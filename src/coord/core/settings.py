@@ -38,6 +38,13 @@ class Settings(Stored, frozen=True, tag=1):
     progress_timeout_seconds: int = 0
     log_retention_days: int = 90
     log_retention_entries: int = 1_000_000
+    alert_stuck_seconds: int = 600
+    alert_prompting_seconds: int = 1800
+    alert_context_percent: int = 85
+    alert_context_critical_percent: int = 95
+    alert_duplicate_seconds: int = 60
+    alert_idle_seconds: int = 120
+    alert_decision_seconds: int = 600
 
 
 class ProjectAgents(Stored, frozen=True, tag=1):
@@ -68,6 +75,13 @@ SETTINGS = {
     ),
     "log_retention_days": Setting("older log entries are trimmed (0: never)", (), 0, 36_600),
     "log_retention_entries": Setting("more log entries are trimmed (0: never)", (), 0, 2**53 - 1),
+    "alert_stuck_seconds": Setting("an agent without activity is stuck (0: no alert)", (), 0, YEAR_S),
+    "alert_prompting_seconds": Setting("a model call or a tool call may take this long", (), 60, YEAR_S),
+    "alert_context_percent": Setting("a context this full is a warning (0: no alert)", (), 0, 100),
+    "alert_context_critical_percent": Setting("a context this full is critical", (), 1, 100),
+    "alert_duplicate_seconds": Setting("agents want one file for this time (0: no alert)", (), 0, YEAR_S),
+    "alert_idle_seconds": Setting("an agent is idle beside ready tasks (0: no alert)", (), 0, YEAR_S),
+    "alert_decision_seconds": Setting("a question waits for a person (0: no alert)", (), 0, YEAR_S),
 }
 """Every setting by name; `max_agents` belongs to a project, the others to the tenant."""
 

@@ -11,6 +11,7 @@ FOLLOWERS: dict[str, str] = {
     "mirror-contract": "coord.followers.mirrors.mirror:ContractMirror",
     "mirror-claude-coord": "coord.followers.mirrors.mirror:ClaudeCoordMirror",
     "mirror-agent-claims": "coord.followers.mirrors.mirror:AgentClaimsMirror",
+    "alerts": "coord.followers.alerts:AlertsFollower",
 }
 """The class of each follower, as `module:class`."""
 

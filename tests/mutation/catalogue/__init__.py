@@ -1,6 +1,7 @@
 """All mutants, in one file for each part of the source."""
 
 from tests.mutation.catalogue import (
+    alerts,
     brief,
     cli,
     damage,
@@ -35,6 +36,7 @@ from tests.mutation.catalogue import (
 )
 
 MUTANTS = [
+    *alerts.MUTANTS,
     *brief.MUTANTS,
     *cli.MUTANTS,
     *damage.MUTANTS,

@@ -25,6 +25,13 @@ DOCUMENTED: dict[str, Value] = {
     "progress_timeout_seconds": 0,
     "log_retention_days": 90,
     "log_retention_entries": 1_000_000,
+    "alert_stuck_seconds": 600,
+    "alert_prompting_seconds": 1800,
+    "alert_context_percent": 85,
+    "alert_context_critical_percent": 95,
+    "alert_duplicate_seconds": 60,
+    "alert_idle_seconds": 120,
+    "alert_decision_seconds": 600,
 }
 
 

@@ -1,4 +1,4 @@
-"""What needs a person: open questions, sessions that hang, tasks that failed, agents that get no work.
+"""What needs a person: questions, sessions that hang, tasks that failed, agents without work, alerts.
 
 Each source is a function in `SOURCES`, named by its path, so that a domain above this one can add its own:
 `(tx, command, now) -> needs`. The most urgent come first, and the oldest among equals.
@@ -29,6 +29,7 @@ SOURCES = (
     "coord.core.lifecycle.needs:stuck_tasks",
     "coord.core.lifecycle.needs:blocked_agents",
     "coord.core.lifecycle.needs:spent_budgets",
+    "coord.core.alerts.queries:alert_needs",
 )
 """Where needs come from: `module:function`, imported on first use."""
 ASKED, SILENT, STUCK, IDLE = range(4)

@@ -24,7 +24,7 @@ from coord.core.sessions.identify import find_session, is_person
 from coord.core.sessions.liveness import evidence_of
 from coord.core.sessions.schema import Session
 from coord.core.tokens.permission import limits_of_caller, successors
-from coord.core.tokens.schema import Role
+from coord.core.tokens.schema import Role, Token
 from coord.core.transaction import Transaction
 
 ANSWER_CHARS_MAX = 500
@@ -58,28 +58,38 @@ def answer_question(tx: Transaction, command: AnswerQuestion, now: int) -> Answe
 
 def _who_answers(tx: Transaction, caller: Caller, question: Question, now: int) -> str:
     """Return the name of whoever answers; refuse agents, and the token that asked."""
-    limits = limits_of_caller(tx, caller, now)
+    by, limits = find_person(tx, caller, "answers questions", "coord decide", now)
     if limits is None:
-        own = find_session(tx, caller, now)
-        if not is_person(caller, own):
-            raise Refused(
-                f"{own} is an agent; only a person answers questions",
-                hint="a person runs coord decide in another terminal",
-            )
-        return own
-    if limits.session:
-        raise Refused(
-            f"token {limits.id} is limited to session {limits.session}; only a person answers questions",
-            hint="use a token without that limit",
-        )
-    if not limits.role.allows(Role.OPERATE):
-        raise Refused(f"token {limits.id} has role {limits.role}", hint="use a token with role operate")
+        return by
     asked_with = (question.token, *successors(tx, question.token)) if question.token else ()
     if limits.id in asked_with and not limits.role.allows(Role.ADMIN):
         raise Refused(
             f"{question.id} was asked with the same token, {limits.id}", hint="answer it with another token"
         )
-    return caller.user or limits.user or limits.label or limits.id
+    return by
+
+
+def find_person(
+    tx: Transaction, caller: Caller, does: str, command: str, now: int
+) -> tuple[str, Token | None]:
+    """Return the name of a person, and the token with which the request came; refuse agents."""
+    limits = limits_of_caller(tx, caller, now)
+    if limits is None:
+        own = find_session(tx, caller, now)
+        if not is_person(caller, own):
+            raise Refused(
+                f"{own} is an agent; only a person {does}",
+                hint=f"a person runs {command} in another terminal",
+            )
+        return own, None
+    if limits.session:
+        raise Refused(
+            f"token {limits.id} is limited to session {limits.session}; only a person {does}",
+            hint="use a token without that limit",
+        )
+    if not limits.role.allows(Role.OPERATE):
+        raise Refused(f"token {limits.id} has role {limits.role}", hint="use a token with role operate")
+    return caller.user or limits.user or limits.label or limits.id, limits
 
 
 def _check_heard(tx: Transaction, question: Question, now: int) -> None:

@@ -222,7 +222,7 @@ def close(tx: Transaction, question: Question, now: int) -> None:
 
 def withdraw(tx: Transaction, question: Question, why: str, now: int, by: str = "") -> Question:
     """End an open question without an answer."""
-    ended = msgspec.structs.replace(question, state=QuestionState.WITHDRAWN, end_reason=why)
+    ended = msgspec.structs.replace(question, state=QuestionState.WITHDRAWN, end_reason=why, withdrawn_by=by)
     close(tx, ended, now)
     tx.emit(QuestionWithdrawn(question.id, question.session, question.agent, question.kind, why, by))
     return ended

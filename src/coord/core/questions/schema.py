@@ -88,6 +88,8 @@ class Question(Stored, frozen=True, tag=1):
     reason: str = ""
     answered_by: str = ""
     end_reason: str = ""
+    withdrawn_by: str = ""
+    """Empty if it ended by itself."""
 
 
 class Questions(Stored, frozen=True, tag=1):

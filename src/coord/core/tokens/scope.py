@@ -20,11 +20,16 @@ from coord.core.tokens.commands import TokenInfo
 TENANT_CHANGES = frozenset(
     (
         *("ChangeSettings", "DeliverMessage", "SendElsewhere", "SetLimits"),
-        *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower"),
+        *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower", "CheckAlerts"),
     )
 )
 """Commands that change something for the whole tenant: refused to a token with any limit."""
-TENANT_READS = frozenset(("CountTasks", "ListExpiredClaims", "ListStuck", "ReadFollower", "ListFollowers"))
+TENANT_READS = frozenset(
+    (
+        *("CountTasks", "ListExpiredClaims", "ListStuck", "ReadFollower", "ListFollowers"),
+        "ListWatched",
+    )
+)
 """Commands that show the tasks of all projects: refused to a token of one project."""
 
 NAMES = ("tenant", "project", "session")

@@ -1,4 +1,4 @@
-"""Ask people questions, answer them, and list what needs a person."""
+"""Ask people questions, answer them, and list what needs a person: needs and alerts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,19 @@ from coord.sdk.client.waiting import POLL_S, WAIT_S_MAX
 from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:
+    from coord.core.alerts.commands import AlertInfo, AlertList, CheckReply
     from coord.core.lifecycle.commands import NeedsReply
     from coord.core.questions.commands import AnswerReply, QuestionInfo, QuestionList
 
 
+ALERTS_S = 60
+"""How often alerts are checked without a hub."""
+
+
 class QuestionCalls(Connection):
-    """The methods of a client about questions."""
+    """The methods of a client about questions and alerts."""
+
+    _alerts_checked_s = 0.0
 
     def ask(
         self,
@@ -125,3 +132,33 @@ class QuestionCalls(Connection):
 
         name = check_id("project", project) if project else ""
         return self.call(NeedsYou(project=name, limit=arguments.limit(limit)))
+
+    def alerts(self, *, closed: bool = False, project: str = "") -> AlertList:
+        """Return the open alerts, newest first; with `closed` those that were closed behind them.
+
+        Without a hub, which does so itself, this checks them at most once a minute.
+        """
+        from coord.core.alerts.commands import ListAlerts
+
+        self.check_alerts(at_once=False)
+        name = check_id("project", project) if project else ""
+        return self.call(ListAlerts(caller=self.caller, closed=closed, project=name))
+
+    def check_alerts(self, *, at_once: bool = True) -> CheckReply | None:
+        """Raise and close alerts, or at most once a minute; None if a hub does this or it is too early."""
+        now_s = time.monotonic()
+        early = self._alerts_checked_s and now_s - self._alerts_checked_s < ALERTS_S
+        if self.database.is_remote or (early and not at_once):
+            return None
+        from coord.core.alerts.commands import CheckAlerts, ListWatched
+        from coord.host.runtime.process_activity import take_samples
+
+        self._alerts_checked_s = now_s
+        return self.call(CheckAlerts(take_samples(self.call(ListWatched()))))
+
+    def close_alert(self, name: str, *, right: bool, note: str = "") -> AlertInfo:
+        """Close an alert as a person, and say whether it was right; also corrects an earlier outcome."""
+        from coord.core.alerts.commands import CloseAlert
+
+        text = arguments.one_line("note", note)
+        return self.call(CloseAlert(caller=self.caller, id=check_id("alert", name), right=right, note=text))

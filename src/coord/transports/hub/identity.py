@@ -43,6 +43,7 @@ HUB_COMMANDS = frozenset(
     (
         *("FindToken", "MarkTokenUsed", "DeclareDead", "EndClaimOfLock", "IsWaiting", "TokenMayAct"),
         "RecordUsage",
+        *("CheckAlerts", "ListWatched"),
     )
 )
 """Commands that only the hub itself may run, or only rules send."""

@@ -45,6 +45,8 @@ NOT_OF_A_PROJECT = {
     *("ReceiveMessages", "Register", "SendMessage", "ShowGroup", "TokenMayAct", "UpdateSession"),
     # a question belongs to the project of its session, which its rule compares with the token
     *("AnswerQuestion", "AskQuestion", "GetQuestion", "WithdrawQuestion"),
+    # an alert belongs to the project of its session, which its rule compares with the token
+    "CloseAlert",
     *("BeginEpoch", "GetBrief", "RecordBrief"),  # GetBrief shows the project of the caller, which is narrowed
     # locks belong to a repository
     *("AcquireLocks", "BeginToolCall", "CheckFences", "CheckLocks", "ConfirmWait", "EndTaskWait"),

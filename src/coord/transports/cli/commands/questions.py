@@ -71,8 +71,30 @@ COMMANDS = (
         reads=True,
         examples=("coord needs",),
         details=(
-            "Open questions, silent sessions that hold locks or tasks, tasks that failed, and agents that "
-            "get no work. `coord top` shows the same."
+            "Open questions, silent sessions that hold locks or tasks, tasks that failed, agents that "
+            "get no work, and alerts. `coord top` shows the same."
+        ),
+    ),
+    CommandSpec(
+        "alerts",
+        "list the alerts, or close one as true or false",
+        handler="coord.transports.cli.handlers.awareness.alerts:alerts",
+        reads=True,
+        examples=("coord alerts", "coord alerts --all", "coord alerts close a3 --false --note 'a build'"),
+        arguments=(
+            Argument("action", "what to do", optional=True, choices=("list", "close")),
+            Argument("id", "the id of an alert", optional=True),
+        ),
+        flags=(
+            Flag("all", "also those that were closed"),
+            Flag("true", "the alert was right"),
+            Flag("false", "the alert was wrong", excludes="true"),
+            Flag("note", "why, in one line", "TEXT"),
+        ),
+        details=(
+            "Most alerts close themselves, as true or false; a person may close one earlier, or correct its "
+            "outcome. A rule that was wrong in more than 4 of its last 20 alerts is muted: it only informs. "
+            "A hub checks every minute; without one, this command does."
         ),
     ),
 )

@@ -22,6 +22,7 @@ NOUNS = {
     "task": ("failed task", "failed tasks"),
     "agent": ("blocked agent", "blocked agents"),
     "budget": ("budget that is spent", "budgets that are spent"),
+    "alert": ("alert", "alerts"),
 }
 """What each kind of need is called."""
 

@@ -39,6 +39,7 @@ def details(client: Client, taken: Snapshot, item: Item, options: Sequence[str] 
         "message": _message,
         "question": _need,
         "agent": _need,
+        "alert": _need,
         "event": _event,
     }
     found = [line for line in lines[item.kind](client, taken, about) if line is not None]
@@ -252,6 +253,8 @@ def _commands(
         found = [["decide", about.id, "…"], ["withdraw", about.id]]
     elif kind == "agent":
         found = [["agent", "enable", about.id]]
+    elif kind == "alert":
+        found = [["alerts", "close", about.id, "--true"], ["alerts", "close", about.id, "--false"]]
     else:
         found = [["log", "tail"]]
     yield ""

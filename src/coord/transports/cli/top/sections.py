@@ -145,9 +145,9 @@ def _needs(taken: Snapshot) -> Iterator[Item]:
             row = {"what": session.liveness.value, "about": about, "next": "enter shows what to do"}
             yield Item("session", session.session_id, row, session)
     for need in taken.needs:
-        if need.kind == "agent":
-            row = {"what": need.what, "about": f"{quote_name(need.id)}: {need.text}", "next": need.next}
-            yield Item("agent", need.id, row, need)
+        if need.kind in ("agent", "alert"):
+            about = f"{quote_name(need.id)}: {need.text}" if need.kind == "agent" else need.text
+            yield Item(need.kind, need.id, {"what": need.what, "about": about, "next": need.next}, need)
     for task in taken.stuck:
         about = f"{quote_name(task.task_id)}: {quote(task.note)}" if task.note else quote_name(task.task_id)
         yield Item(

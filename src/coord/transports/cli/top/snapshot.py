@@ -18,7 +18,7 @@ LOCKS_MAX = 1000
 ENTRIES_READ = 100
 """How many entries at the end of the log are read for the last events."""
 EVENTS_MAX = 30
-OTHER_NEEDS = ("question", "agent")
+OTHER_NEEDS = ("question", "agent", "alert")
 
 
 class Snapshot(NamedTuple):
@@ -39,7 +39,7 @@ class Snapshot(NamedTuple):
     offset: int
     read_at: float
     needs: Sequence[Need] = ()
-    """The questions to people, and agents that get no work; the rest of what needs you is in the others."""
+    """Questions to people, agents that get no work, and alerts; the other fields have the rest."""
 
     def age_s(self, now: float) -> float:
         """Return the time since it was read."""
@@ -52,6 +52,8 @@ class Snapshot(NamedTuple):
 
 def read_snapshot(client: Client) -> Snapshot:
     """Read everything; whoever has no session sees the others and no messages."""
+    with suppress(CoordError):
+        client.check_alerts(at_once=False)
     found = client.overview()
     offset = client.log.seen.offset
     own, messages = "", list[MessageInfo]()

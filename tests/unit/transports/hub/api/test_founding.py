@@ -1,12 +1,15 @@
-"""The lock routes of the founding document, with its field names."""
+"""The routes of the founding document, with its field names."""
 
 from collections.abc import Iterator
 
 import pytest
 
+from coord.core.alerts.commands import CheckAlerts
+from coord.engine.engine import Engine
 from tests.support.hub.harness import HubHarness
 
 LOCKS = "/api/coordination/locks"
+ALERTS = "/api/coordination/alerts"
 
 
 @pytest.fixture
@@ -61,3 +64,21 @@ def test_a_path_outside_of_the_repository_is_refused(hub: HubHarness, path: str)
 def test_spellings_of_one_path_are_one_lock(hub: HubHarness) -> None:
     hub.ask("POST", LOCKS, {"agentId": "ada", "filePath": "src/./x/../a.py"})
     assert hub.ask("POST", LOCKS, {"agentId": "bob", "filePath": "file:src//a.py"}).status == 409
+
+
+def test_current_alerts_are_an_array(hub: HubHarness) -> None:
+    """ALR-8, API-6: the open ones, with the names of the document; closed over HTTP with an outcome."""
+    hub.ask("POST", "/v1/sessions", {"session": "ada", "merge_blob": {"context_percent": 91}})
+    assert hub.ask("GET", ALERTS).body == []
+    Engine(hub.database, "local").call(CheckAlerts())
+    (alert,) = hub.ask("GET", ALERTS).body
+    assert {name: alert[name] for name in ("id", "type", "severity", "agentId")} == {
+        "id": "a1",
+        "type": "context_pressure",
+        "severity": "warning",
+        "agentId": "ada",
+    }
+    assert alert["timestamp"].endswith("+00:00")
+    assert hub.ask("POST", "/v1/alerts/a1/close", {"right": True}).body["outcome"] == "true"
+    assert hub.ask("GET", ALERTS).body == []
+    assert hub.ask("GET", "/v1/alerts", query={"closed": "true"}).body["rules"][1]["precision"] == 1.0

@@ -64,6 +64,17 @@ def test_entries_come_in_order_without_a_gap(site: Site) -> None:
     assert found[-1]["events"][0]["event"] == "task.added"
 
 
+def test_new_alerts_are_pushed_by_their_founding_name(site: Site) -> None:
+    """ALR-9: who subscribes to `alert:new` gets the alerts that are raised, and nothing else."""
+    token = site.token()
+    with site.websocket("/v1/ws?types=alert:new", token) as connection:
+        assert message(connection)["type"] == "begin"
+        site.write(1)
+        last = site.write(1, event="alert.raised", rule="stuck_agent")
+        found = [event for each in entries(connection, last) for event in each["events"]]
+    assert [(each["event"], each["rule"]) for each in found] == [("alert.raised", "stuck_agent")]
+
+
 def test_a_client_subscribes_again_and_pings(site: Site) -> None:
     token = site.token()
     last = site.write(4)

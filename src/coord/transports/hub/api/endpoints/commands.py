@@ -86,6 +86,8 @@ PUBLIC = (
     Public("AnswerQuestion", "POST", "/v1/questions/{id}/answer"),
     Public("WithdrawQuestion", "POST", "/v1/questions/{id}/withdraw"),
     Public("GetUsage", "GET", "/v1/usage", types={"project": OptionalId}),
+    Public("ListAlerts", "GET", "/v1/alerts", types={"project": OptionalId}),
+    Public("CloseAlert", "POST", "/v1/alerts/{id}/close"),
     Public("NeedsYou", "GET", "/v1/needs", types={"project": OptionalId}),
     Public("GetTasks", "GET", "/v1/projects/{project}/tasks"),
     Public("FindSimilarTasks", "GET", "/v1/projects/{project}/similar"),
@@ -165,6 +167,8 @@ INTERNAL = {
     "LeadFollower": "for followers of the log",
     "FailFollower": "for followers of the log",
     "ForgetFollower": "for followers of the log",
+    "CheckAlerts": "the hub checks every minute",
+    "ListWatched": "for processes beside the ones that are watched",
     "EndClaimOfLock": "only rules send it",
     "DeclareDead": "only rules send it",
     "IsWaiting": "only rules send it",
@@ -298,7 +302,9 @@ def caller_of(asking: Asking, given: Mapping[str, Any], kind: type[Command]) -> 
     )
 
 
-BY_TOKEN = frozenset(("CreateToken", "RotateToken", "RevokeToken", "ListTokens", "AnswerQuestion"))
+BY_TOKEN = frozenset(
+    ("CreateToken", "RotateToken", "RevokeToken", "ListTokens", "AnswerQuestion", "CloseAlert")
+)
 """Commands that ask for the rights of a token, and for no session."""
 
 

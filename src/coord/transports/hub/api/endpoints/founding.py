@@ -1,4 +1,4 @@
-"""The lock routes of the founding document, with its paths and its field names.
+"""The routes of the founding document for locks and alerts, with its paths and its field names.
 
 An agent is named by its id alone, which is also its session. A path may have its slashes as they are, or as
 %2F.
@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from coord.core.alerts.commands import AlertInfo, AlertList, ListAlerts
 from coord.core.locks.commands import AcquireLocks, GetLocks, LockInfo, LockPage, LockReply, ReleaseLocks
 from coord.core.sessions.commands import ListSessions, SessionInfo
 from coord.transports.hub.api import replies
@@ -18,6 +19,7 @@ from coord.transports.hub.api.fields import PAGE_MAX, Id, Line, PublicBody, Reso
 from coord.transports.hub.problems import PROBLEM
 
 LOCKS = "/api/coordination/locks"
+ALERTS = "/api/coordination/alerts"
 
 
 class FileLock(msgspec.Struct, frozen=True, rename="camel"):
@@ -73,6 +75,37 @@ class FileLockDenied(replies.Problem, frozen=True, kw_only=True):
     holder: FileLock | msgspec.UnsetType = msgspec.UNSET
 
 
+class FoundingAlert(msgspec.Struct, frozen=True, rename="camel"):
+    """An open alert, as the founding document has it."""
+
+    id: str
+    type: str
+    severity: str
+    agent_id: str
+    subject: str
+    message: str
+    timestamp: str
+
+
+async def list_alerts(asking: Asking) -> Any:
+    """List the open alerts, newest first."""
+    command = build_from(ListAlerts, asking, {})
+    found: AlertList = await asking.ask(command)
+    return [_alert(each) for each in found.alerts]
+
+
+def _alert(alert: AlertInfo) -> FoundingAlert:
+    return FoundingAlert(
+        alert.id,
+        alert.rule,
+        alert.severity.value,
+        alert.session_id,
+        alert.subject,
+        alert.text,
+        _iso(alert.raised_ms),
+    )
+
+
 async def list_locks(asking: Asking) -> Any:
     """List the locks on files."""
     caller = caller_of(asking, {}, GetLocks)
@@ -122,17 +155,28 @@ async def _roles(asking: Asking) -> dict[str, str]:
 
 
 def _file_lock(lock: LockInfo, roles: dict[str, str]) -> FileLock:
-    acquired, expires = (
-        datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
-        for ms in (lock.acquired_ms, lock.expires_ms)
-    )
+    acquired, expires = _iso(lock.acquired_ms), _iso(lock.expires_ms)
     path = lock.resource.removeprefix("file:")
     return FileLock(path, lock.owner, roles.get(lock.owner, ""), lock.reason, acquired, expires, lock.fence)
+
+
+def _iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def endpoints() -> list[Endpoint]:
     """Return the routes."""
     return [
+        Endpoint(
+            "GET",
+            ALERTS,
+            "listCurrentAlerts",
+            list_alerts,
+            summary=str(list_alerts.__doc__),
+            tag="founding",
+            role=role_of(ListAlerts),
+            replies={200: list[FoundingAlert]},
+        ),
         Endpoint(
             "GET",
             LOCKS,
