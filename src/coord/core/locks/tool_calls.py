@@ -226,11 +226,13 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
 
 def _log_edits(tx: Transaction, session: Session, files: tuple[str, ...], now: int) -> dict[str, int]:
     """Log the files that a call changed, each once a minute; return which were logged when."""
-    from coord.core.activity.schema import FileEdited  # noqa: PLC0415 - few calls change files
-
     logged = {file: at for file, at in session.edited.items() if 0 <= now - at < EDIT_QUIET_MS}
     new = [file for file in dict.fromkeys(files) if file.startswith("file:") and file not in logged]
     named, others = new[:EDITS_MAX], len(new[EDITS_MAX:])
+    if not named:
+        return logged
+    from coord.core.activity.schema import FileEdited  # noqa: PLC0415 - most calls log no edit
+
     for file in named:
         tx.emit(FileEdited(file, session.session_id, session.agent, others if file is named[-1] else 0))
     return dict([*logged.items(), *((file, now) for file in named)][-EDITS_KEPT:])
