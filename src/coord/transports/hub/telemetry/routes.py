@@ -14,9 +14,10 @@ from coord.transports.hub.problems import HttpError
 from coord.transports.hub.protocols.plain_json import check_values
 from coord.transports.hub.request import JSON, Request, Response
 from coord.transports.hub.routing import Router
-from coord.transports.hub.telemetry import json_form, otlp, protobuf_form
+from coord.transports.hub.telemetry import json_form, protobuf_form
 from coord.transports.hub.telemetry.gather import Gatherer, Target
-from coord.transports.hub.telemetry.reports import Report, of_point, of_record
+from coord.transports.hub.telemetry.otlp import Record
+from coord.transports.hub.telemetry.reports import Prices, Report, of_point, of_record
 
 PROTOBUF = "application/x-protobuf"
 BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -61,16 +62,22 @@ async def _receive(hub: Hub, request: Request, which: int) -> Response:
     assert identity.store is not None, "a token names its store"
     project = identity.token.project if identity.token is not None else ""
     gatherer, target = gatherer_of(hub), Target(identity.store, identity.tenant, project)
-    found = await hub.stores.run(READERS[kind][which], request.body)
-    prices = (await gatherer.rules(target)).prices if found else {}
-    for each in found:
-        report = of_record(each, prices) if isinstance(each, otlp.Record) else of_point(each)
-        if report is not None and _covers(identity, report):
+    prices = (await gatherer.rules(target)).prices
+    for report in await hub.stores.run(_reports, READERS[kind][which], request.body, prices):
+        if _covers(identity, report):
             gatherer.add(target, report, identity.origin)
             if gatherer.is_full(target, report.session):
                 await gatherer.write_session(target, report.session)
     gatherer.schedule()
     return _accepted(request)
+
+
+def _reports(read: Read, body: bytes, prices: Prices) -> list[Report]:
+    """Return what a body reports; this takes a while for a large one, so it runs in a thread."""
+    read_one = (
+        of_record(each, prices) if isinstance(each, Record) else of_point(each) for each in read(body)
+    )
+    return [report for report in read_one if report is not None]
 
 
 def _covers(identity: Identity, report: Report) -> bool:
