@@ -4,7 +4,7 @@ import os
 
 import msgspec
 
-from coord.core.errors import Invalid, Refused
+from coord.core.errors import CoordError, Invalid, Refused
 from coord.core.ids import short_repr
 from coord.core.messages.quoting import quote_names
 from coord.followers.direct import log_source, runner_name
@@ -167,7 +167,15 @@ def examine_mirrors(folder: str) -> list[tuple[str, str]]:
     for name in NAMES:
         if f"{PREFIX}{name}" not in switched_on(folder):
             continue
-        info = mirror_info(folder, name)
+        try:
+            info = mirror_info(folder, name)
+        except CoordError as error:
+            found.append((error.message, error.hint))
+            continue
+        if not info.folders:
+            again = f"remove its files by hand, then coord mirror off {name} and on again"
+            found.append((f"{name} is on, and nobody knows its files: {folder}/mirrors is gone", again))
+            continue
         paths = list(dict.fromkeys((*info.changed, *(each.path for each in info.changes))))
         changed = f"others changed {quote_names(paths, NAMED_MAX)}" if paths else "nobody changed it"
         hint = "coord never reads it: let its readers only read it" if paths else ""

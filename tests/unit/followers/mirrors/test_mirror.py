@@ -380,3 +380,24 @@ def test_uninstall_takes_the_mirrors_away(coord: Coord, repository: Path) -> Non
     assert (repository / ".contract").is_dir()
     assert coord("ann uninstall").code == 0
     assert not (repository / ".contract").exists()
+
+
+def test_a_lost_manifest_is_reported_and_nothing_is_guessed(coord: Coord, repository: Path) -> None:
+    """Without the manifest no file is ours: doctor says so, and neither off nor on touches the files."""
+    coord("ann mirror on agent-claims")
+    state = repository / ".git/coord/mirrors/mirror-agent-claims/state.json"
+    claims = repository / ".claude/agent-claims.json"
+    before = claims.read_bytes()
+    for text in (b"{", None):
+        if text is None:
+            state.unlink()
+        else:
+            state.write_bytes(text)
+        assert coord("ann lock a.py").code == 0
+        checks = {each["check"]: each for each in coord("ann doctor").answer["checks"]}
+        assert checks["mirrors"]["state"] == "warn"
+        assert "nobody knows" in checks["mirrors"]["message"]
+        assert claims.read_bytes() == before
+    assert coord("ann mirror off agent-claims").code == 0
+    assert coord("ann mirror on agent-claims").code != 0
+    assert claims.read_bytes() == before
