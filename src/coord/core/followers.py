@@ -13,6 +13,7 @@ import msgspec
 from coord.core import keys
 from coord.core.commands import Command, Reply
 from coord.core.errors import Denied, LimitReached, Unsupported
+from coord.core.identity import Process, ProcessState
 from coord.core.records import Stored
 from coord.core.transaction import Transaction
 
@@ -26,7 +27,8 @@ class Cursor(Stored, frozen=True, tag=1):
     """A follower: the newest offset that it has read, and its state there.
 
     `missed` counts the entries that were trimmed before it read them. `runner` is the process that performs
-    its effects until `until_ms`. `error` is why it failed at `failed_ms`, and empty since it went on.
+    its effects until `until_ms`, or until `process` is proven dead. `error` is why it failed at `failed_ms`,
+    and empty since it went on.
     """
 
     offset: int = 0
@@ -36,6 +38,7 @@ class Cursor(Stored, frozen=True, tag=1):
     missed: int = 0
     runner: str = ""
     until_ms: int = 0
+    process: Process | None = None
     error: str = ""
     failed_ms: int = 0
 
@@ -98,6 +101,8 @@ class LeadFollower(Command, frozen=True):
     name: str
     runner: str
     lease_ms: int
+    process: Process | None = None
+    """The process of the runner, which shows that it has died before its lease ends."""
 
 
 class FailFollower(Command, frozen=True):
@@ -135,8 +140,10 @@ def save_follower(tx: Transaction, command: SaveFollower, now: int) -> int:
     before = tx.get(keys.cursor(command.name), Cursor) or Cursor()
     _check_version(command.name, before, command.version)
     _check_runner(command.name, before, command.runner, now)
-    if command.version == before.version and command.offset <= before.offset:
-        return before.offset
+    if command.version == before.version:
+        same = command.offset == before.offset and command.state == before.state
+        if same or command.offset < before.offset:
+            return before.offset
     saved = msgspec.structs.replace(
         before,
         offset=command.offset,
@@ -159,9 +166,11 @@ def read_follower(tx: Transaction, command: ReadFollower, _now: int) -> Follower
 def lead_follower(tx: Transaction, command: LeadFollower, now: int) -> FollowerState:
     """Give a follower to a process, unless another one has it."""
     before = tx.get(keys.cursor(command.name), Cursor) or Cursor()
-    if before.runner not in ("", command.runner) and now < before.until_ms:
+    if before.runner not in ("", command.runner) and now < before.until_ms and not _has_died(tx, before):
         return _state(before, leads=False)
-    led = msgspec.structs.replace(before, runner=command.runner, until_ms=now + command.lease_ms)
+    led = msgspec.structs.replace(
+        before, runner=command.runner, until_ms=now + command.lease_ms, process=command.process
+    )
     tx.put(keys.cursor(command.name), led)
     return _state(led, leads=True)
 
@@ -208,6 +217,11 @@ def list_followers(tx: Transaction, _command: ListFollowers, now: int) -> list[F
         for each in found
         if (cursor := tx.get(each.key, Cursor)) is not None
     ]
+
+
+def _has_died(tx: Transaction, cursor: Cursor) -> bool:
+    """Whether the runner is proven dead, so that nobody waits for the end of its lease."""
+    return cursor.process is not None and tx.evidence(cursor.process)[0].life is ProcessState.DEAD
 
 
 def _state(cursor: Cursor, *, leads: bool) -> FollowerState:

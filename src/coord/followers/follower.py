@@ -50,6 +50,8 @@ class Follower(ABC):
     """Whether `act` does something that must not happen in several processes at once."""
     is_local: ClassVar[bool] = False
     """Whether its state belongs to this machine: `act` keeps it, with the offset, outside of the store."""
+    starts_at_present: ClassVar[bool] = False
+    """Whether a follower without a state begins at the end of the log, and not at its first entry."""
 
     def __init__(self, source: LogSource) -> None:
         self.source = source
@@ -61,6 +63,15 @@ class Follower(ABC):
         """Whether a hub runs it for this store; asked often, so it has to be cheap."""
         del source
         return True
+
+    @classmethod
+    def problems(cls, source: LogSource) -> list[str]:
+        """Return what is wrong with its configuration, for `coord follow list` and `coord doctor`."""
+        del source
+        return []
+
+    def refresh(self, offset: int, now: int) -> None:  # noqa: B027 - few followers depend on more than the log
+        """Look at what changed besides the log, before the entries after `offset` are read."""
 
     @abstractmethod
     def apply(self, logged: LoggedEvent) -> None:
@@ -90,6 +101,15 @@ class Follower(ABC):
     def acted(self) -> bool:
         """Whether the state changed without an event since it was last dumped, so that it has to be saved."""
         return False
+
+    @property
+    def busy(self) -> bool:
+        """Whether `act` has begun something that has not ended, so that this process stays its runner."""
+        return False
+
+    def offset_to_save(self, offset: int) -> int:
+        """Return the offset to save if it has read up to `offset`; later entries are read again."""
+        return offset
 
     def close(self) -> None:  # noqa: B027 - few followers have begun anything
         """End what `act` has begun: threads, processes, connections."""

@@ -6,12 +6,15 @@ some time. An entry without events moves nobody, so the commits of this module c
 """
 
 import logging
+import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from coord.core.errors import CoordError, Denied, Trimmed, Unavailable, Unsupported
 from coord.core.followers import FailFollower, FollowerState, LeadFollower, ReadFollower, SaveFollower
 from coord.followers.follower import Follower, LogSource
-from coord.sdk.log_reader import PAGE_ENTRIES, LoggedEvent, logged_events
+from coord.host.processes import describe
+from coord.sdk.log_reader import PAGE_ENTRIES, LoggedEvent, logged_events, newest_offset
 from coord.stores.contract import Entry
 
 logger = logging.getLogger("coord.followers")
@@ -43,6 +46,8 @@ class FollowerRun:
         self._unsaved = 0
         self._saved_ms = 0
         self._leads_until_ms = 0
+        self.rests_at = 0
+        """The end of the log when it gave its lease up, because there was nothing to do; 0 otherwise."""
 
     @property
     def offset(self) -> int:
@@ -55,16 +60,23 @@ class FollowerRun:
 
     def prepare(self, now: int) -> bool:
         """Load the saved state; become the runner if there are effects; return whether it can run."""
+        if self._can_run(now):
+            self.follower.refresh(self.offset, now)
+        return self.ready
+
+    def _can_run(self, now: int) -> bool:
         if self.ready and (not self.follower.has_effects or now < self._leads_until_ms - LEASE_MS // 2):
             return True
-        if now < self.retry_ms:
+        if now < self.retry_ms or self._rests(now):
             return False
+        if now >= self._leads_until_ms:  # another process may have run it since
+            self.ready = False
         engine = self._source.engine
         found: FollowerState
         if self.follower.is_local:
             found = FollowerState()
         elif self.follower.has_effects:
-            found = engine.call(LeadFollower(self.name, self._runner, LEASE_MS))
+            found = engine.call(LeadFollower(self.name, self._runner, LEASE_MS, describe(os.getpid())))
             self._leads_until_ms = now + LEASE_MS
             if not found.leads:
                 self.ready, self.retry_ms = False, now + LEASE_MS // 2
@@ -74,6 +86,21 @@ class FollowerRun:
         if not self.ready:
             self._begin(found, now)
         return True
+
+    def _rests(self, now: int) -> bool:
+        """Whether an idle runner lets its lease end: renewing it would write to the log for ever."""
+        if not self.follower.has_effects:
+            return False
+        if self.rests_at:
+            if newest_offset(self._source.log) == self.rests_at:
+                return True
+            self.rests_at = 0
+        elif self.ready and not self.follower.busy and newest_offset(self._source.log) == self.offset:
+            self.save(now)
+            self.ready, self.retry_ms = False, 0
+            self.rests_at = newest_offset(self._source.log)
+            return True
+        return False
 
     def _begin(self, found: FollowerState, now: int) -> None:
         self.follower.close()
@@ -88,6 +115,9 @@ class FollowerRun:
         elif found.version == self.follower.version:
             self.follower.load(found.state)
             self.offset, self.missed = found.offset, found.missed
+        elif self.follower.starts_at_present:
+            self.offset = newest_offset(self._source.log)
+            self._unsaved = 1  # where it began has to survive
         self._saved_ms, self.ready, self.failure = now, True, None
 
     def feed(self, entry: Entry, events: list[LoggedEvent]) -> None:
@@ -121,10 +151,21 @@ class FollowerRun:
         follower = self.follower
         self._source.engine.call(
             SaveFollower(
-                self.name, self.offset, follower.version, follower.dump(), self.missed, self._leading()
+                self.name,
+                follower.offset_to_save(self.offset),
+                follower.version,
+                follower.dump(),
+                self.missed,
+                self._leading(),
             )
         )
         self._unsaved, self._saved_ms, self._failures = 0, now, 0
+
+    def resign(self) -> None:
+        """End the lease, so that another process can go on at once."""
+        if self.ready and self.follower.has_effects:
+            self.ready, self._leads_until_ms = False, 0
+            self._source.engine.call(LeadFollower(self.name, self._runner, 0))
 
     def _leading(self) -> str:
         return self._runner if self.follower.has_effects else ""
@@ -191,6 +232,8 @@ class Runner:
             self.save()
         for run in self.runs:
             run.follower.close()
+            with suppress(CoordError):
+                run.resign()
 
     def _page(self, active: list[FollowerRun]) -> list[Entry]:
         after = min(run.offset for run in active)

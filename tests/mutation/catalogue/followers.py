@@ -9,14 +9,14 @@ MUTANTS = [
     Mutant(
         "a follower goes back",
         "coord.core.followers:save_follower",
-        "command.version == before.version and command.offset <= before.offset",
+        "same or command.offset < before.offset",
         "False",
         (f"{CORE}::test_state_and_offset_are_one_record_that_only_moves_forwards",),
     ),
     Mutant(
         "two processes run one follower",
         "coord.core.followers:lead_follower",
-        'before.runner not in ("", command.runner) and now < before.until_ms',
+        'before.runner not in ("", command.runner) and now < before.until_ms and not _has_died(tx, before)',
         "False",
         (f"{CORE}::test_one_process_runs_a_follower_until_its_lease_ends",),
     ),

@@ -1,5 +1,6 @@
 """Followers count each entry once, whatever is killed, fails or is trimmed."""
 
+import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -9,6 +10,7 @@ import pytest
 from coord.core.followers import FollowerInfo, ForgetFollower, ListFollowers, ReadFollower
 from coord.followers.follower import Follower, LogSource
 from coord.followers.runner import LEASE_MS, RETRY_MS, SAVE_EVENTS, SAVE_MS, NewFollower, Runner
+from coord.host.processes import describe
 from coord.host.store_location import StoreLocation
 from coord.sdk.log_reader import LoggedEvent
 from coord.stores.open import open_store
@@ -235,3 +237,90 @@ def test_a_newer_version_computes_its_state_again(harness: StoreHarness) -> None
     old.step()
     assert old.runs[0].failure is not None
     assert "newer coord" in str(old.runs[0].failure)
+
+
+class Late(Posts):
+    """Begins at the present, and has effects that take a while."""
+
+    name = "late"
+    starts_at_present = True
+    working = False
+
+    @property
+    def busy(self) -> bool:
+        return self.working
+
+    def offset_to_save(self, offset: int) -> int:
+        return offset - 1 if self.working else offset
+
+
+def test_a_follower_can_begin_at_the_present(harness: StoreHarness) -> None:
+    """Where it began survives a kill, although it has seen no event."""
+    work(harness, 3)
+    current = runner(harness, Late)
+    current.step()
+    assert not Posts.posted
+    current.save()
+    work(harness)
+    harness.pass_seconds(2 * LEASE_MS / 1000)
+    later = runner(harness, Late, name="b")
+    later.step()
+    assert len(Posts.posted) == 2
+
+
+def test_an_idle_runner_lets_its_lease_end(harness: StoreHarness) -> None:
+    """Else a hub in which nothing happens would write to the log every 15 seconds, for ever."""
+    Late.working = False
+    current = runner(harness, Late)
+    current.step()
+    harness.pass_seconds(LEASE_MS / 1000)
+    current.step()
+    head = harness.head
+    for _ in range(5):
+        harness.pass_seconds(LEASE_MS / 1000)
+        assert current.step() == 0
+    assert harness.head == head
+    work(harness)
+    current.step()
+    assert len(Posts.posted) == 3, "it wakes up with the next event"
+    Late.working = True
+    harness.pass_seconds(LEASE_MS / 1000)
+    current.step()
+    head = harness.head
+    harness.pass_seconds(LEASE_MS / 1000 / 2 + 1)
+    current.step()
+    Late.working = False
+    assert harness.head > head, "with something under way it stays the runner"
+
+
+def test_a_runner_that_ends_or_dies_is_replaced_at_once(harness: StoreHarness) -> None:
+    first = runner(harness, Posts, name="a")
+    first.step()
+    first.close()
+    second = runner(harness, Posts, name="b")
+    second.step()
+    assert second.runs[0].ready
+    third = runner(harness, Posts, name="c")
+    third.step()
+    assert not third.runs[0].ready
+    process = describe(os.getpid())
+    assert process is not None
+    harness.kill(process)
+    harness.pass_seconds(LEASE_MS / 2 / 1000)
+    third.step()
+    assert third.runs[0].ready, "its process is proven dead"
+
+
+def test_a_runner_whose_lease_ended_reads_its_state_again(harness: StoreHarness) -> None:
+    """Another process may have gone on, and have ended, since."""
+    first, second = runner(harness, Posts, name="a"), runner(harness, Posts, name="b")
+    first.step()
+    first.save()
+    work(harness)
+    harness.pass_seconds(2 * LEASE_MS / 1000)
+    second.step()
+    second.close()
+    done = len(Posts.posted)
+    assert done == 3
+    first.step()
+    assert len(Posts.posted) == done

@@ -5,6 +5,7 @@ from typing import Any
 from coord.core.errors import Invalid, Refused
 from coord.core.followers import FollowerInfo, ForgetFollower, ListFollowers
 from coord.followers.direct import log_source, runner_name
+from coord.followers.follower import LogSource
 from coord.followers.registry import FOLLOWERS, follower_class
 from coord.followers.runner import Runner
 from coord.sdk.client.client import Client
@@ -44,29 +45,37 @@ def follow(client: Client, args: FollowArgs) -> Answer:
             due_ms = runner.step()
             if run.failure is not None and args.once:
                 raise run.failure
-            if args.once or not run.ready:
+            if (args.once and not run.follower.busy) or not (run.ready or run.rests_at):
                 break
             left_s = (due_ms - log.now()) / 1000 if due_ms else WAIT_S
             log.wait(runner.offset, max(0.0, min(left_s, WAIT_S)))
+        ran = run.ready or run.rests_at > 0
     finally:
         runner.close()
-    if not run.ready:
+    if not ran:
         say(f"another process runs {args.name}")
-    fields = {"name": args.name, "offset": run.offset, "missed": run.missed, "ran": run.ready}
+    fields = {"name": args.name, "offset": run.offset, "missed": run.missed, "ran": ran}
     return Answer(fields, f"{args.name} has read up to offset {run.offset}")
 
 
 def _listed(client: Client) -> Answer:
     found: dict[str, FollowerInfo] = {each.name: each for each in client.call(ListFollowers())}
     head = newest_offset(client.log)
-    rows = [_row(name, found.get(name), head) for name in sorted({*FOLLOWERS, *found})]
+    source = log_source(client)
+    rows = [
+        _row(name, found.get(name), head, _problems(name, source)) for name in sorted({*FOLLOWERS, *found})
+    ]
     failed = sum(bool(row["error"]) for row in rows)
     line = f"{count(len(rows), 'follower')}, {failed} failed; the log ends at offset {head}"
     columns = ("name", "about", "offset", "lag", "saved_at", "runner", "error")
     return Answer({"followers": rows, "head": head}, line, rows, columns)
 
 
-def _row(name: str, found: FollowerInfo | None, head: int) -> dict[str, Any]:
+def _problems(name: str, source: LogSource) -> list[str]:
+    return follower_class(name).problems(source) if name in FOLLOWERS else []
+
+
+def _row(name: str, found: FollowerInfo | None, head: int, problems: list[str]) -> dict[str, Any]:
     about = follower_class(name).about if name in FOLLOWERS else "of another program"
     if found is None:
         return {
@@ -76,7 +85,7 @@ def _row(name: str, found: FollowerInfo | None, head: int) -> dict[str, Any]:
             "lag": head,
             "saved_at": "",
             "runner": "",
-            "error": "",
+            "error": "; ".join(problems),
             "missed": 0,
             "state_bytes": 0,
         }
@@ -87,7 +96,7 @@ def _row(name: str, found: FollowerInfo | None, head: int) -> dict[str, Any]:
         "lag": head - found.offset,
         "saved_at": timestamp(found.at_ms) if found.at_ms else "",
         "runner": found.runner,
-        "error": found.error,
+        "error": "; ".join([found.error] * bool(found.error) + problems),
         "missed": found.missed,
         "state_bytes": found.state_bytes,
     }
