@@ -13,11 +13,17 @@ class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a command came from over the network; every event that it causes says so (AUD-21, API-11)."""
+    """Where a command came from; every event that it causes says so (AUD-21, API-11).
+
+    Over the network: the user, the id of the token, and the address. From a reaction: its name, and how many
+    reactions one after another led to it.
+    """
 
     user: str = ""
     token: str = ""
     address: str = ""
+    reaction: str = ""
+    hops: int = 0
 
     def as_field(self) -> bytes:
         """Return it as the last field of an event in JSON."""
@@ -65,6 +71,7 @@ MODULES = (
     "coord.core.locks.schema",
     "coord.core.tasks.schema",
     "coord.core.git_log",
+    "coord.core.reactions.schema",
     "coord.core.brief.schema",
     "coord.core.alerts.schema",
 )

@@ -70,8 +70,11 @@ class Engine:
         queue_max: int = QUEUE_MAX,
         runtime: Runtime | None = None,
         probe: Callable[[Process], Evidence] | None = None,
+        origin: bytes = b"",
     ) -> None:
+        """`origin`: what the events of commands say that come with no origin."""
         self.tenant = tenant
+        self._origin = origin
         self._probe = probe or (lambda _process: NO_EVIDENCE)
         self._database = database
         self._store = database.log(tenant)
@@ -108,6 +111,7 @@ class Engine:
         self, commands: Sequence[Command], timeout: float, command_id: str, origin: bytes = b""
     ) -> list[PendingCommand]:
         deadline = self._runtime.monotonic() + timeout
+        origin = origin or self._origin
         jobs = [PendingCommand(command, deadline, command_id, origin=origin) for command in commands]
         self._enqueue(jobs)
         try:
@@ -124,7 +128,8 @@ class Engine:
         from concurrent.futures import Future
 
         future: Future[Any] = Future()
-        job = PendingCommand(command, self._runtime.monotonic() + timeout, command_id, future=future)
+        deadline = self._runtime.monotonic() + timeout
+        job = PendingCommand(command, deadline, command_id, future=future, origin=self._origin)
         self._enqueue([job], drain=True)
         return future
 

@@ -12,6 +12,7 @@ FOLLOWERS: dict[str, str] = {
     "mirror-claude-coord": "coord.followers.mirrors.mirror:ClaudeCoordMirror",
     "mirror-agent-claims": "coord.followers.mirrors.mirror:AgentClaimsMirror",
     "alerts": "coord.followers.alerts:AlertsFollower",
+    "reactions": "coord.followers.reactions.follower:Reactions",
 }
 """The class of each follower, as `module:class`."""
 

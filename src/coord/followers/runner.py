@@ -95,12 +95,16 @@ class FollowerRun:
             if newest_offset(self._source.log) == self.rests_at:
                 return True
             self.rests_at = 0
-        elif self.ready and not self.follower.busy and newest_offset(self._source.log) == self.offset:
+        elif self._is_idle() and newest_offset(self._source.log) == self.offset:
             self.save(now)
             self.ready, self.retry_ms = False, 0
             self.rests_at = newest_offset(self._source.log)
             return True
         return False
+
+    def _is_idle(self) -> bool:
+        """Whether only an event can give it something to do."""
+        return self.ready and not self.follower.busy and not self.due_ms
 
     def _begin(self, found: FollowerState, now: int) -> None:
         self.follower.close()

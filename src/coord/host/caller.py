@@ -17,6 +17,7 @@ from coord.host.processes import INIT, PID_MAX, Relative, describe, lineage, own
 from coord.host.repository import Repository
 
 TENANT = "local"
+HOPS_DIGITS = 3
 PROJECT = "default"
 """The project of a caller outside of any repository."""
 
@@ -119,6 +120,12 @@ def max_agents(environ: Mapping[str, str]) -> int:
             hint=f"use a whole number from 1 to {AGENTS_MAX}, or unset it",
         )
     return number
+
+
+def hops_in(environ: Mapping[str, str]) -> int:
+    """Return how many reactions one after another led to this process: COORD_HOPS, which reactions set."""
+    given = environ.get("COORD_HOPS", "")
+    return int(given) if given.isascii() and given.isdecimal() and len(given) <= HOPS_DIGITS else 0
 
 
 def find_tenant(environ: Mapping[str, str], flag: str = "") -> str:

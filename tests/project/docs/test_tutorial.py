@@ -34,6 +34,7 @@ PAGES = {
     "docs/how-to/awareness.md": 8,
     "docs/how-to/isolate-tenants.md": 6,
     "docs/how-to/questions.md": 12,
+    "docs/how-to/reactions.md": 9,
     "README.md": 5,
 }
 """And how many commands each has at least."""

@@ -293,6 +293,26 @@ def test_an_idle_runner_lets_its_lease_end(harness: StoreHarness) -> None:
     assert harness.head > head, "with something under way it stays the runner"
 
 
+class Timed(Late):
+    """Has something to do every minute, whether there are events or not."""
+
+    name = "timed"
+
+    def act(self, now: int) -> int:
+        super().act(now)
+        self.posted.append(now)
+        return now + 60_000
+
+
+def test_a_runner_with_something_due_keeps_its_lease(harness: StoreHarness) -> None:
+    current = runner(harness, Timed)
+    for _ in range(4):
+        due = current.step()
+        assert due == harness.now + 60_000
+        harness.now = due
+    assert len(Posts.posted) == 4
+
+
 def test_a_runner_that_ends_or_dies_is_replaced_at_once(harness: StoreHarness) -> None:
     first = runner(harness, Posts, name="a")
     first.step()

@@ -21,6 +21,7 @@ TENANT_CHANGES = frozenset(
     (
         *("ChangeSettings", "DeliverMessage", "SendElsewhere", "SetLimits"),
         *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower", "CheckAlerts"),
+        *("NoteReactions", "SendReactionMessage", "DecideReaction"),
     )
 )
 """Commands that change something for the whole tenant: refused to a token with any limit."""

@@ -8,11 +8,13 @@ import msgspec
 from coord.core.commands import Command, SessionCommand
 from coord.core.dispatch import TARGETS
 from coord.core.errors import CoordError, Invalid, NotFound
+from coord.core.events import Origin
 from coord.core.identity import Caller
 from coord.core.ids import check_id
 from coord.core.limits import UNLIMITED_TENANT
 from coord.core.locks.paths import fold
 from coord.engine.engine import Engine
+from coord.host.caller import hops_in
 from coord.host.consent import Configuration, read_consented
 from coord.host.processes import probe
 from coord.host.runtime.switched_on import switched_on
@@ -69,13 +71,16 @@ class Connection:
     def _new_engine(self, database: Database[Any], clock: Callable[[], int] | None) -> Engine:
         """Return the engine of this connection's tenant, or one in a hub: it has the calls of an engine."""
 
+        hops = hops_in(self._environ)
+        origin = Origin(hops=hops).as_field() if hops else b""
+
         def local(database: Database[Any], tenant: str) -> Engine:
-            return Engine(database, tenant, clock=clock, probe=probe)
+            return Engine(database, tenant, clock=clock, probe=probe, origin=origin)
 
         if database.is_remote:
             remote = cast("RemoteDatabase", database)
             remote.new_engine = local
-            return cast("Engine", remote.engine(self.tenant))
+            return cast("Engine", remote.engine(self.tenant, hops))
         return retry_unreachable(lambda: local(database, self.tenant), self._timeout)
 
     @property

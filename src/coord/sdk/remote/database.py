@@ -143,10 +143,10 @@ class RemoteDatabase(Database[Any]):
         """Return the log of a tenant as the hub finds it."""
         return wire.Target(self._root, tenant, self.store_id, VERSION)
 
-    def engine(self, tenant: str) -> RemoteEngine:
+    def engine(self, tenant: str, hops: int = 0) -> RemoteEngine:
         """Return the engine of a tenant."""
         self.log(tenant)
-        return RemoteEngine(self, tenant)
+        return RemoteEngine(self, tenant, hops)
 
     def _open_log(self, tenant: str) -> RemoteLog:
         if tenant == self.welcome.tenant:

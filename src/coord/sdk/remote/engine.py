@@ -26,8 +26,10 @@ class RemoteEngine:
     the hub or to the store itself, and runs once.
     """
 
-    def __init__(self, database: "RemoteDatabase", tenant: str) -> None:
+    def __init__(self, database: "RemoteDatabase", tenant: str, hops: int = 0) -> None:
+        """`hops`: how many reactions one after another led to this process."""
         self.tenant = tenant
+        self._hops = hops
         self._database = database
         self._closed = False
 
@@ -72,9 +74,8 @@ class RemoteEngine:
             time.sleep(RETRY_S)  # noqa: TID251 - a hub that starts again announces it to nobody
 
     def _ask(self, commands: Sequence[Command], ids: list[str], timeout: float) -> list[Any]:
-        body = wire.Call(
-            self._database.target(self.tenant), [wire.raw(command) for command in commands], ids, timeout
-        )
+        commands_data = [wire.raw(command) for command in commands]
+        body = wire.Call(self._database.target(self.tenant), commands_data, ids, timeout, self._hops)
         answers = self._database.post(wire.CALL, body, wire.Answers, timeout)
         self._database.saw(self.tenant, answers.head)
         if len(answers.answers) != len(commands):

@@ -29,6 +29,7 @@ COMMAND_MODULES = (
     *("coord.core.locks.commands", "coord.core.messages.commands", "coord.core.plans.commands"),
     *("coord.core.routing.commands", "coord.core.sessions.commands", "coord.core.tasks.commands"),
     *("coord.core.questions.commands", "coord.core.tokens.commands", "coord.core.usage.commands"),
+    "coord.core.reactions.commands",
 )
 """The modules that define commands; a test compares them with what the core has."""
 
@@ -84,6 +85,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     commands: list[msgspec.Raw]
     ids: list[str] = []
     timeout_s: float = 10.0
+    hops: int = 0
+    """How many reactions one after another led to these commands."""
 
 
 class ErrorData(msgspec.Struct, frozen=True, omit_defaults=True):

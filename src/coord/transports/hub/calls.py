@@ -101,7 +101,7 @@ async def call(hub: Hub, request: Request) -> Response:
     async with _store(hub, request, body.target) as (store, tenant):
         engine = await hub.stores.engine(store, tenant)
         timeout = max(0.1, min(TIMEOUT_S_MAX, body.timeout_s))  # in this order for NaN
-        origin = request.identity.origin
+        origin = request.identity.origin_after(body.hops)
         futures = engine.ask_many(commands, body.ids, timeout=timeout, origin=origin)
         results = await results_of(futures)
         if any(type(command).__name__ in TOKEN_CHANGES for command in commands):

@@ -35,6 +35,7 @@ ADMIN_COMMANDS = frozenset(
     (
         *("SetLimits", "ChangeSettings", "SetTrack", "EnableAgent", "DeliverMessage"),
         *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower"),
+        *("NoteReactions", "SendReactionMessage", "DecideReaction"),
         *("ResetTask", "RetryTask", "SkipTask", "PreemptLock"),
     )
 )
@@ -72,8 +73,14 @@ class Identity(NamedTuple):
     @property
     def origin(self) -> bytes:
         """Where a command of the sender came from, as a field for its events; empty on this machine."""
+        return self.origin_after(0)
+
+    def origin_after(self, hops: int) -> bytes:
+        """Return the origin of a command to which a number of reactions one after another led."""
         token = self.token
-        return b"" if token is None else Origin(self.user, token.id, self.address).as_field()
+        if token is None:
+            return Origin(hops=hops).as_field() if hops else b""
+        return Origin(self.user, token.id, self.address, hops=hops).as_field()
 
     def check_tenant(self, tenant: str) -> str:
         """Return the tenant of a request, which its token has to name."""

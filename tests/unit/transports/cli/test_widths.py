@@ -62,6 +62,7 @@ LISTINGS = (
     Listing("delegation list", ("s-bob", "write the tests of the payment provider")),
     Listing("install --dry-run", ()),
     Listing("doctor", ("store",)),
+    Listing("reactions list", ()),
 )
 
 

@@ -53,6 +53,38 @@ COMMANDS = (
         details="A hub runs all followers itself. Without a hub, this runs one until it is interrupted.",
     ),
     CommandSpec(
+        "reactions list",
+        "list the reactions, and tables that do not count",
+        handler="coord.transports.cli.handlers.awareness.reactions:list_reactions",
+        reads=True,
+        examples=("coord reactions list",),
+        details="A table [[on]] in coord.toml is a reaction, after a person has confirmed that file. The hub "
+        "performs them; without one, coord follow reactions does.",
+    ),
+    CommandSpec(
+        "reactions test",
+        "perform a reaction now, for an event of your choice",
+        handler="coord.transports.cli.handlers.awareness.reactions:try_reaction",
+        examples=(
+            "coord reactions test chat",
+            'coord reactions test chat --event \'{"event":"task.completed","task":"A-1"}\'',
+        ),
+        arguments=(Argument("name", "a reaction"),),
+        flags=(Flag("event", "the event: its name and fields", "JSON", "document", default=None),),
+        details="It is tried once. Its delivery has the offset 0.",
+    ),
+    CommandSpec(
+        "reactions dead",
+        "list deliveries that failed, try one again, or drop it",
+        handler="coord.transports.cli.handlers.awareness.reactions:dead",
+        examples=("coord reactions dead", "coord reactions dead --retry 41.0.chat"),
+        flags=(
+            Flag("retry", "try this delivery again", "ID", excludes="drop"),
+            Flag("drop", "forget this delivery", "ID"),
+        ),
+        details="The newest 100 are kept.",
+    ),
+    CommandSpec(
         "metrics",
         "print metrics for Prometheus",
         handler="coord.transports.cli.handlers.records:metrics",

@@ -439,6 +439,8 @@ def _examine(options: Options, args: DoctorArgs) -> "Report":
         report.findings.extend(examine_hooks(repository, os.environ))
         report.findings.extend(_examine_mirrors(repository))
     report.findings.extend(examine_hub(repository, os.environ))
+    if report.error is None:
+        report.findings.extend(_examine_reactions())
     return report
 
 
@@ -452,6 +454,20 @@ def _examine_mirrors(repository: "Repository") -> "list[Finding]":
     from coord.followers.mirrors.switching import examine_mirrors
 
     return [Finding("mirrors", WARN if hint else OK, text, hint) for text, hint in examine_mirrors(folder)]
+
+
+def _examine_reactions() -> "list[Finding]":
+    """Return what is wrong with tables [[on]], if there are any."""
+    from coord.followers.reactions.settings import read_settings
+    from coord.host.store_location import find_location
+    from coord.sdk.reports.doctor import OK, WARN, Finding
+
+    found = read_settings(find_location(os.getcwd(), os.environ), os.environ)
+    if not found.reactions and not found.problems:
+        return []
+    good = Finding("reactions", OK, count(len(found.reactions), "reaction"))
+    hint = "correct it; coord reactions list shows the others"
+    return [good, *(Finding("reactions", WARN, each, hint) for each in found.problems)]
 
 
 def _restore_pin() -> bool:

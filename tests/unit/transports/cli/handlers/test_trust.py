@@ -99,7 +99,7 @@ READS = (
     *("peers", "status", "dashboard", "top --once", "check a.py", "locks", "waits", "task list"),
     *("task history X", "task lineage X", "plan show", "agent list", "worktree list", "group list"),
     *("delegation list", "limits show", "recv --peek", "recv", "log tail", "doctor", "token list"),
-    *("brief --json", "needs", "decisions", "report"),
+    *("brief --json", "needs", "decisions", "report", "reactions list"),
 )
 
 
