@@ -115,6 +115,7 @@ ACTIONS = (
     Action("git.merge_refused", "error", "Merge of {branch} into {into} refused: {status}"),
     Action("git.commit_refused", "error", "Commit refused by {hook}: {detail}"),
     Action("file.restored", "error", "Overwrote files of others, which were restored: {file_count}"),
+    Action("budget.exceeded", "error", "Budget of {scope} {name} exceeded"),
     Action("agent.limited", "error", "Agent {agent} reached a rate limit", agent="agent"),
 )
 
@@ -155,6 +156,10 @@ NOT_ACTIONS = {
     "task.retried": "the next claim is the action",
     "task.history_forgotten": "housekeeping",
     "agent.enabled": "a person did it",
+    "usage.reported": "a measurement",
+    "alert.raised": "coord noticed it; what happened is in the ledger",
+    "alert.closed": "coord noticed it; what happened is in the ledger",
+    "alert.rule_muted": "coord did it",
     "brief.delivered": "the hook did it, not the agent",
 }
 """Events that are never an action, and why."""
