@@ -66,7 +66,7 @@ class Agent:
             "think": (1.5, 1.0, 28.0),
             "build": (3.0, 1.1, 90.0),
             "write": (3.0, 0.6, 15.0),
-            "offline": (3.0, 0.9, 40.0),
+            "offline": (1.5, 0.9, 40.0),
             "hang": (1e9, 0.0, 1e9),
         }[self.doing]
         minutes = min(most, median * math.exp(rng.gauss(0.0, spread)))

@@ -11,11 +11,11 @@ _BUSY = "coord.core.alerts.stuck:is_busy"
 
 MUTANTS = [
     Mutant(
-        "an agent is stuck before its time",
+        "what processes did last does not count",
         _STUCK_RULE,
-        "or silent_ms < stuck_ms",
+        "now - max(session.beat_ms, watch.busy_ms) >= stuck_ms and ",
         "",
-        (f"{_STUCK}::test_all_signals_are_silent",),
+        (f"{_STUCK}::test_activity_of_processes_counts_from_its_end",),
     ),
     Mutant(
         "a tool call under way is no life",
@@ -48,8 +48,8 @@ MUTANTS = [
     Mutant(
         "unseen processes are quiet",
         _STUCK_RULE,
-        "if calls or watch is None or watch.sample is None or now - watch.sampled_ms > FRESH_MS:",
-        "if calls or watch is None:",
+        "if silent_ms >= prompting_ms:",
+        "if silent_ms >= stuck_ms:",
         (f"{_STUCK}::test_unseen_processes_may_call_a_model",),
     ),
     Mutant(

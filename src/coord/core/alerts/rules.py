@@ -32,6 +32,8 @@ from coord.core.questions.schema import Question, QuestionKind, QuestionState
 from coord.core.sessions.schema import Session
 from coord.core.settings import Settings
 from coord.core.transaction import Transaction
+from coord.core.usage.counting import context_percent
+from coord.core.usage.schema import UsageState
 
 UNWANTED_MS = 5 * INTERVAL_MS
 """How long nobody may ask for a file before the alert ends: a denied agent tries again."""
@@ -140,16 +142,20 @@ def _end_stuck(tx: Transaction, alert: Alert, world: World, now: int) -> End | N
     return None
 
 
-def context_percent(session: Session) -> float | None:
-    """Return how full the context of a session is, as far as it reported that."""
+def _context(tx: Transaction, session: Session) -> float | None:
+    """Return how full the context of a session is, as its tool counted it or as it reported itself."""
+    counted = context_percent(tx.get(keys.usage_state(session.session_id), UsageState))
+    if counted >= 0:
+        return counted
     value = session.blob.get(CONTEXT_FIELD)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _find_full_contexts(_tx: Transaction, world: World, _now: int) -> Iterator[Condition]:
+def _find_full_contexts(tx: Transaction, world: World, _now: int) -> Iterator[Condition]:
     warning, critical = world.settings.alert_context_percent, world.settings.alert_context_critical_percent
+    tx.prefetch(*(keys.usage_state(each.session.session_id) for each in world.agents))
     for agent in world.agents if warning else ():
-        session, percent = agent.session, context_percent(agent.session)
+        session, percent = agent.session, _context(tx, agent.session)
         if percent is not None and percent > warning:
             yield Condition(
                 rule="context_pressure",
@@ -163,11 +169,11 @@ def _find_full_contexts(_tx: Transaction, world: World, _now: int) -> Iterator[C
             )
 
 
-def _end_full_context(_tx: Transaction, alert: Alert, world: World, _now: int) -> End | None:
+def _end_full_context(tx: Transaction, alert: Alert, world: World, _now: int) -> End | None:
     agent = world.find(alert.session)
     if agent is None:
         return _right("its session ended")
-    percent = context_percent(agent.session)
+    percent = _context(tx, agent.session)
     if percent is not None and percent > world.settings.alert_context_percent - CONTEXT_SLACK:
         return None
     return _right("its context began again" if percent is None else f"its context is {percent:.0f} % full")

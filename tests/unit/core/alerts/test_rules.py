@@ -2,12 +2,16 @@
 
 import pytest
 
+from coord.core import keys
 from coord.core.identity import Caller
 from coord.core.lifecycle.commands import NeedsYou
 from coord.core.plans.commands import AddTasks, NewTask
 from coord.core.questions.commands import AnswerQuestion, AskQuestion, WithdrawQuestion
 from coord.core.questions.schema import QuestionKind
+from coord.core.records import encode
 from coord.core.tasks.commands import ClaimTask
+from coord.core.usage.schema import UsageState
+from coord.stores.contract import Commit, Put
 from tests.support.alert_harness import MINUTE, AlertHarness
 
 
@@ -40,6 +44,19 @@ def test_a_fuller_context_is_announced_again_and_an_empty_one_ends_it(harness: A
     raised = harness.events("alert.raised")
     assert [(each["id"], each["severity"]) for each in raised] == [("a1", "warning"), ("a1", "critical")]
     assert harness.outcomes() == [("context_pressure", "true")]
+
+
+def test_what_a_tool_counted_comes_before_what_a_session_says(harness: AlertHarness) -> None:
+    """The usage that a tool reports knows how full a context is."""
+    harness.start("ann")
+    harness.fill("ann", 10)
+    state = UsageState(context_tokens=96_000, context_window=100_000)
+    key = keys.usage_state("ann")
+    harness.store.commit(Commit({key: 0}, {key: Put(encode(state))}, at=harness.now))
+    harness.look()
+    assert [(each.rule, each.severity) for each in harness.listed().alerts] == [
+        ("context_pressure", "critical")
+    ]
 
 
 # Files that several want.

@@ -45,6 +45,7 @@ def _sweep_answer(client: Client) -> Answer:
     line = output.count(reply.passed, "expired record") if reply.passed else "Nothing has expired"
     if reply.trimmed:
         line += f"; {reply.trimmed} log entries trimmed"
+    client.check_alerts()
     ended = client.end_hung()
     if ended:
         line += f"; ended {', '.join(ended)}, which hung"
