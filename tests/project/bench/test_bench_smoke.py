@@ -33,6 +33,7 @@ SOME_STORES_ONLY = {
     "effects": {"sqlite"},
     "mcp": {"sqlite"},
     "hub": {"memory", "sqlite", "postgres"},
+    "followers": {"memory", "sqlite"},
     "wake": {"files", "sqlite"},
     "hand-off": {"files", "sqlite", "postgres", "redis", "nats"},
     "tenants": set(SHARED_STORES),
