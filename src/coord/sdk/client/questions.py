@@ -140,7 +140,8 @@ class QuestionCalls(Connection):
         """
         from coord.core.alerts.commands import ListAlerts
 
-        self.check_alerts(at_once=False)
+        if not self.reads_only:
+            self.check_alerts(at_once=False)
         name = check_id("project", project) if project else ""
         return self.call(ListAlerts(caller=self.caller, closed=closed, project=name))
 

@@ -44,6 +44,10 @@ INNER = {
     "/v1/stream": Asked("GET", {}, 403, "tenant=ann&after=0"),
     "/v1/ws": Asked("GET", {}, 426, "tenant=ann&after=0"),
     "/mcp": Asked("POST", MCP, 200, "tenant=ann"),
+    "/metrics": Asked("GET", {}, 403, "tenant=ann"),
+    "/v1/metrics": Asked("POST", {}, 200, "tenant=ann"),
+    "/v1/logs": Asked("POST", {}, 200, "tenant=ann"),
+    "/v1/traces": Asked("POST", {}, 200, "tenant=ann"),
     "/v1/login-link": Asked("POST", {}, 403),
     "/logout": Asked("POST", {}, 204),
 }
@@ -96,7 +100,8 @@ def test_a_viewer_changes_nothing(hub: HubHarness, path: str) -> None:
     hub.ask("GET", "/v1/locks", token=token)  # its first use is noted
     before = hub.database.log("ann").seen.offset
     answer = ask(hub, path, INNER[path], token)
-    writes = path in ("/v1/call", "/v1/trim", "/v1/hook/claude", "/v1/login-link")
+    usage = ("/v1/metrics", "/v1/logs", "/v1/traces")
+    writes = path in ("/v1/call", "/v1/trim", "/v1/hook/claude", "/v1/login-link", *usage)
     assert (answer.status == 403) is writes
     assert hub.database.log("ann").seen.offset == before
 

@@ -99,7 +99,7 @@ READS = (
     *("peers", "status", "dashboard", "top --once", "check a.py", "locks", "waits", "task list"),
     *("task history X", "task lineage X", "plan show", "agent list", "worktree list", "group list"),
     *("delegation list", "limits show", "recv --peek", "recv", "log tail", "doctor", "token list"),
-    *("brief --json", "needs", "decisions", "report", "reactions list"),
+    *("brief --json", "needs", "decisions", "report", "reactions list", "alerts", "cost", "mirror list"),
 )
 
 
@@ -119,6 +119,7 @@ def test_the_list_of_questions_is_complete(coord: Coord) -> None:
     tried = {name for name in asked for words in READS if words.startswith(name)}
     assert asked - tried == {
         *("session show", "task show", "task result", "route", "group show", "plan check", "metrics"),
+        "telemetry",
     }
     assert coord("ann task add x").code == 0
     assert not {"lock", "task add", "send", "register"} & asked

@@ -74,11 +74,14 @@ TESTED_ELSEWHERE = {
         "/v1/ws",
         "/mcp",
         "/metrics",
+        "/v1/metrics",
+        "/v1/logs",
+        "/v1/traces",
         "/v1/login-link",
         "/logout",
     ),
 }
-"""The inner protocol, hooks, streams, MCP and the browser link."""
+"""The inner protocol, hooks, streams, MCP, metrics, usage and the browser link."""
 
 
 @every_route
