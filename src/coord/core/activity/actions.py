@@ -161,6 +161,11 @@ NOT_ACTIONS = {
     "alert.closed": "coord noticed it; what happened is in the ledger",
     "alert.rule_muted": "coord did it",
     "brief.delivered": "the hook did it, not the agent",
+    "reaction.ran": "a rule of a person did it",
+    "reaction.failed": "a rule of a person did it",
+    "reaction.refused": "a rule of a person did it",
+    "reaction.dropped": "a rule of a person did it",
+    "reaction.decided": "a person did it",
 }
 """Events that are never an action, and why."""
 
