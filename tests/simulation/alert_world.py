@@ -22,6 +22,8 @@ from tests.support.alert_harness import MINUTE, AlertHarness
 AGENTS = 200
 PERSON_MINUTES = 45
 """After this time a person ends an agent that hangs, whatever the alerts say."""
+OFFLINE_MINUTES = 3.0
+"""The median time without a network. Nobody can tell a long one from a hang."""
 WEIGHTS = {"think": 50.0, "build": 14.0, "write": 34.0, "offline": 0.6, "hang": 0.22}
 
 
@@ -66,7 +68,7 @@ class Agent:
             "think": (1.5, 1.0, 28.0),
             "build": (3.0, 1.1, 90.0),
             "write": (3.0, 0.6, 15.0),
-            "offline": (1.5, 0.9, 40.0),
+            "offline": (OFFLINE_MINUTES, 0.9, 40.0),
             "hang": (1e9, 0.0, 1e9),
         }[self.doing]
         minutes = min(most, median * math.exp(rng.gauss(0.0, spread)))
