@@ -8,13 +8,6 @@ FOLLOWER = "coord.followers.reactions.follower:Reactions"
 
 MUTANTS = [
     Mutant(
-        "reactions of an unconfirmed file count",
-        "coord.followers.reactions.settings:_drafts",
-        "elif found.tables and found.consent:",
-        "elif found.proposed and found.consent:",
-        (f"{UNIT}/test_settings.py::test_nothing_counts_before_a_person_confirms_it",),
-    ),
-    Mutant(
         "others may change the user's reactions",
         "coord.followers.reactions.settings:_check_private",
         "found.st_mode & 0o022",
@@ -83,13 +76,6 @@ MUTANTS = [
         "if len(self._waiting) > WAITING_MAX:",
         "if False:",
         (f"{UNIT}/test_queue.py::test_it_is_bounded_and_drops_the_oldest",),
-    ),
-    Mutant(
-        "a reaction that is configured again has lost what happened",
-        f"{FOLLOWER}._begin",
-        "missed = self._read_from(known)",
-        "missed = []",
-        (f"{UNIT}/test_follower.py::test_a_reaction_that_is_configured_again_goes_on",),
     ),
     Mutant(
         "a new reaction answers the whole log",

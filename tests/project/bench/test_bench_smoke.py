@@ -86,7 +86,12 @@ def test_every_section_gives_figures_in_the_table_and_in_json(
         if store in SOME_STORES_ONLY.get(section, STORES)
     }
     for figure in found["figures"]:
-        assert figure["value"] > 0 or figure["section"] == "wake" or "idle" in figure["name"]
+        assert (
+            figure["value"] > 0
+            or figure["section"] == "wake"
+            or "idle" in figure["name"]
+            or figure["section"] == "followers"
+        )
         assert figure["before"]["loop_turns_per_s"] > 0
         assert figure["after"]["syncs_per_s"] > 0
         assert figure["name"].strip() in shown.out

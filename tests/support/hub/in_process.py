@@ -131,8 +131,8 @@ class Clients(Database[Any]):
             self._by_tenant[tenant] = self._connect(tenant)
         return self._by_tenant[tenant]
 
-    def engine(self, tenant: str) -> RemoteEngine:
-        return self._of(tenant).engine(tenant)
+    def engine(self, tenant: str, hops: int = 0) -> RemoteEngine:
+        return self._of(tenant).engine(tenant, hops)
 
     def log(self, tenant: str) -> Any:
         return self._of(tenant).log(tenant)

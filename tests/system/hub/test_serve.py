@@ -171,13 +171,12 @@ def test_a_path_that_is_no_socket_of_ours_is_refused(
     assert (code, "no socket of yours" in text) == (1, True)
 
 
-def test_a_folder_that_cannot_be_written_is_an_error(
-    repository: Path, environ: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_written_is_an_error(repository: Path, environ: dict[str, str]) -> None:
     """Also for root, who may write everywhere: a folder lies in the place of the lock."""
-    (tmp_path / "run/hub.lock").mkdir(mode=0o700, parents=True)
-    os.chmod(tmp_path / "run", 0o700)
-    code, _, text = coord(repository, environ, "serve", "--listen", "-", "--socket", str(tmp_path / "run/s"))
+    folder = Path(environ["XDG_RUNTIME_DIR"], "run")
+    (folder / "hub.lock").mkdir(mode=0o700, parents=True)
+    folder.chmod(0o700)
+    code, _, text = coord(repository, environ, "serve", "--listen", "-", "--socket", str(folder / "s"))
     assert (code, "cannot be written" in text, "--socket PATH" in text) == (69, True, True), text
 
 

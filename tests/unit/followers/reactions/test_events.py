@@ -1,7 +1,7 @@
 """Which events a reaction means; what a field can do to a text or to a command: nothing."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coord.core.errors import Invalid
@@ -83,6 +83,7 @@ def test_a_pattern_that_means_nothing_is_refused(pattern: str, where: dict, prob
 
 
 @given(st.one_of(st.text(max_size=50), st.sampled_from(HOSTILE)))
+@example("-rf")
 def test_a_value_is_one_argument_or_refused(value: str) -> None:
     """Whatever a field contains, the command has as many arguments, and none is an option or a program."""
     fields = {"task": value}
@@ -91,6 +92,8 @@ def test_a_value_is_one_argument_or_refused(value: str) -> None:
     except Invalid:
         assert not value or value.startswith("-") or "\0" in value
         return
+    assert value
+    assert not value.startswith("-")
     assert filled == ["deploy", "--task", value, "end"]
 
 

@@ -149,6 +149,10 @@ def test_events_name_user_token_and_address(hub: HubHarness) -> None:
     claimed = next(event for event in events if event["event"] == "task.claimed")
     assert claimed["user"] == "ida", "not what the metadata claim"
     assert all("origin" not in event for event in hub.events()[:1])
+    admin = hub.new_token("admin")
+    hub.ask("POST", "/v1/tenants/local/projects/shop/tasks/A-2/claim", claim, token=admin)
+    claimed = next(event for event in reversed(hub.events()) if event["event"] == "task.claimed")
+    assert (claimed["task"], claimed["user"]) == ("A-2", "ida")
 
 
 def test_a_forced_claim_needs_an_admin(hub: HubHarness) -> None:

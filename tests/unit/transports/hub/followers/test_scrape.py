@@ -1,12 +1,18 @@
 """`/metrics`: who may read it, whose numbers it has, and that no counter ever falls."""
 
+import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
+from coord.core.errors import Unavailable
 from coord.core.tasks.commands import ClaimTask
+from coord.followers.follower import LogSource
 from coord.followers.metrics import follower as follower_module
 from coord.followers.metrics.text import CONTENT_TYPE
+from coord.sdk.log_reader import newest_offset
+from coord.transports.hub.followers import scrape
 from coord.transports.hub.followers.run import HubFollowers
 from coord.transports.hub.followers.scrape import PATH
 from tests.support.hub.harness import HubHarness
@@ -90,3 +96,21 @@ def test_no_counter_falls_after_a_restart(hub: HubHarness) -> None:
     assert granted(hub.text(PATH)) == 30
     hub.hub.stop()
     hub.loop.run_until_complete(followers.close())
+
+
+def test_counts_that_lag_behind_are_not_shown(hub: HubHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower that has not read what the log had when it was first asked."""
+    monkeypatch.setattr(scrape, "COUNTED_S", 0.05)
+    claim(hub, 3)
+    source = LogSource(hub.store.engine("local"), hub.store.log("local"), hub.store.location, {})
+    head = newest_offset(source.log)
+    run = SimpleNamespace(follower=follower_module.MetricsFollower(source), offset=head - 1)
+    followers = SimpleNamespace(running=lambda _: run, news=asyncio.Event())
+
+    async def counted() -> object:
+        return await scrape._counted(hub.hub, source, followers)  # type: ignore[arg-type]
+
+    with pytest.raises(Unavailable, match="being counted"):
+        hub.loop.run_until_complete(counted())
+    run.offset = head
+    assert hub.loop.run_until_complete(counted()) is run.follower
