@@ -78,6 +78,13 @@ MUTANTS = [
         (f"{UNIT}/test_queue.py::test_it_is_bounded_and_drops_the_oldest",),
     ),
     Mutant(
+        "a reaction that is configured again has lost what happened",
+        f"{FOLLOWER}._begin",
+        "missed = self._read_from(known)",
+        "missed = []",
+        (f"{UNIT}/test_follower.py::test_a_reaction_that_is_configured_again_goes_on",),
+    ),
+    Mutant(
         "a new reaction answers the whole log",
         f"{FOLLOWER}._begin",
         "since = max(reaction.confirmed_ms, now - PRESENT_MS)",

@@ -161,12 +161,13 @@ def main_worktree(repository: Repository | None) -> Repository | None:
     return repository if repository.root is not None else None
 
 
-def _signature(path: str) -> tuple[int, int, int]:
+def _signature(path: str) -> tuple[int, int, int, int]:
+    """Return what shows that a file was changed; whoever sets its time back changes the last number."""
     try:
         found = os.stat(path)
     except OSError:
-        return (0, 0, 0)
-    return (found.st_ino, found.st_mtime_ns, found.st_size)
+        return (0, 0, 0, 0)
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _read(repository: Repository | None, environ: Mapping[str, str]) -> Settings:

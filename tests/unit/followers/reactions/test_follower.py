@@ -310,14 +310,15 @@ def test_a_reaction_that_is_configured_again_goes_on(place: Place) -> None:
     finish(runner)
     first = place.work()
     finish(runner)
-    place.configure("b")
     place.harness.pass_seconds(1)
+    place.configure("other")
     finish(runner)
     between = place.work()
     finish(runner)
-    place.configure("a", "b")
+    assert (ids(), ids("other")) == (first, between)
+    place.configure("a", "other")
     finish(runner)
-    assert ids() == first + between
+    assert (ids(), ids("other")) == (first + between, between)
 
 
 def test_what_is_not_done_is_neither_trimmed_nor_forgotten(place: Place) -> None:
