@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -92,7 +93,7 @@ class Work(Protocol):
         """Fail if an answer is not what was asked for."""
 
 
-class Calls:
+class Calls(ABC):
     """Requests of the inner protocol; an own class says which commands they have."""
 
     steps = 1
@@ -106,9 +107,9 @@ class Calls:
             f"Content-Type: {wire.CONTENT_TYPE}\r\n{auth}Content-Length: "
         ).encode()
 
+    @abstractmethod
     def commands(self, client: Client) -> list[Command]:
         """Return the commands of the next request."""
-        raise NotImplementedError
 
     def request(self, client: Client) -> bytes | None:
         commands = self.commands(client)

@@ -1,4 +1,4 @@
-"""Mutants of alerts: silent in every signal, raised once, closed with a outcome, and by a person."""
+"""Mutants of alerts: silent in every signal, raised once, closed with an outcome, and by a person."""
 
 from tests.mutation.mutant import Mutant
 

@@ -1,6 +1,6 @@
 """How often a rule is right, and when it is muted.
 
-A rule is muted if it was wrong more than `WRONG_MAX` times in its last `WINDOW` alerts that have a outcome:
+A rule is muted if it was wrong more than `WRONG_MAX` times in its last `WINDOW` alerts that have an outcome:
 its precision over them is below 80 %, or can only be so once there are that many. Its alerts are then for
 information only, still get outcomes, and take the mute away when they are right often enough.
 """
@@ -15,7 +15,7 @@ WRONG_MAX = round(WINDOW * (1 - PRECISION_MIN))
 
 
 def precision(record: RuleRecord) -> float | None:
-    """Return the share of right alerts among the newest that have a outcome."""
+    """Return the share of right alerts among the newest that have an outcome."""
     outcomes = [right for _, right in record.newest]
     return sum(outcomes) / len(outcomes) if outcomes else None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from coord.core.locks.schema import LOST, EndReason
 from coord.core.locks.uses import HOOK
 from coord.followers.metrics.families import FAMILIES
 from coord.sdk.log_reader import LoggedEvent
@@ -18,10 +19,6 @@ OPEN_MAX = 1000
 """How many open claims and sessions are remembered; the time of others is not counted."""
 MINUTE_MS = 60_000
 HOUR_MINUTES = 60
-STOLEN, PREEMPTED = "stolen", "preempted"
-LOST_REASONS = frozenset(
-    ("expired", STOLEN, PREEMPTED, "deadlock", "owner_dead", "owner_silent", "parent_ended", "claim_lost")
-)
 INTERVENTIONS = {
     "lock.preemption_asked": "preempt",
     "task.reset": "reset",
@@ -120,9 +117,9 @@ class Counts(msgspec.Struct):
             case "released":
                 self._observe("coord_lock_hold_seconds", (), float(details["held_s"]))
                 reason = str(details["end_reason"])
-                if reason in LOST_REASONS:
+                if reason in LOST:
                     self._add("coord_locks_lost_total", (reason,))
-                if reason == STOLEN:
+                if reason == EndReason.STOLEN:
                     self._add("coord_manual_interventions_total", ("steal",))
             case "denied":
                 self._add("coord_lock_denials_total")

@@ -1,4 +1,4 @@
-"""Close an alert: only people, with a outcome, which corrects that of the rule."""
+"""Close an alert: only people, with an outcome, which corrects that of the rule."""
 
 import pytest
 

@@ -28,7 +28,7 @@ def alerts(client: Client, args: AlertsArgs) -> Answer:
     if args.action == "close":
         return _close(client, args)
     if args.id or args.true or args.false or args.note:
-        raise Invalid("only close takes an id, a outcome and a note", hint="coord alerts close ID --true")
+        raise Invalid("only close takes an id, an outcome and a note", hint="coord alerts close ID --true")
     found = client.alerts(closed=args.all)
     rows = [alert_row(each, found.now_ms) for each in found.alerts]
     fields = {
