@@ -30,13 +30,13 @@ class AlertHarness(LockHarness):
         super().__init__()
         self.samples: dict[str, Sample] = {}
 
-    def start(self, name: str, *, status: str = "working", seen: bool = True) -> None:
+    def start(self, name: str, *, agent: str = "", status: str = "working", seen: bool = True) -> None:
         """Register an agent; with `seen` its process can be looked at."""
         if seen:
             self.pids[name] = 100 + len(self.pids)
             self.life[self.pids[name]] = ProcessState.ALIVE
             self.samples[name] = QUIET
-        caller = Caller(name, agent=name, project="p", process=self.who(name).process)
+        caller = Caller(name, agent=agent or name, project="p", process=self.who(name).process)
         self.engine.call(Register(caller=caller, status=status))
 
     def use(self, name: str, **used: int) -> None:

@@ -94,7 +94,14 @@ def _wrong(note: str) -> End:
 
 
 def _name(session: Session) -> str:
-    return quote_name(session.agent or session.session_id)
+    return _who(session.session_id, session.agent)
+
+
+def _who(session_id: str, agent: str) -> str:
+    """Return who is meant; all agents of one tool may have one name."""
+    if agent in ("", session_id):
+        return quote_name(session_id)
+    return f"{quote_name(agent)} (session {quote_name(session_id)})"
 
 
 def _minutes(ms: int) -> str:
@@ -189,7 +196,8 @@ def _find_duplicates(tx: Transaction, world: World, now: int) -> Iterator[Condit
                     wanted.setdefault(blocker.what, {blocker.session: None})[wait.session] = None
     for resource, sessions in wanted.items():
         found = [tx.get(keys.session(name), Session) for name in sessions]
-        names = [_name(each) for each in found if each is not None]
+        named = zip(sessions, found, strict=True)
+        names = [_who(each, "" if session is None else session.agent) for each, session in named]
         holder = found[0]
         others = ", ".join(names[1 : NAMED_MAX + 1])
         yield Condition(
@@ -257,7 +265,7 @@ def _find_stale(tx: Transaction, world: World, now: int) -> Iterator[Condition]:
     patience_ms = 1000 * world.settings.alert_decision_seconds
     for question in open_questions(tx, now) if patience_ms else ():
         if question.kind is not QuestionKind.ATTENTION and now - question.asked_ms >= patience_ms:
-            who = quote_name(question.agent or question.session)
+            who = _who(question.session, question.agent)
             yield Condition(
                 rule="stale_decision",
                 subject=question.id,

@@ -76,6 +76,17 @@ def test_duplicate_file_edit(harness: AlertHarness) -> None:
     assert (alert.text, alert.agents) == ("a.py is locked by ann; wanted by bob", ["ann", "bob"])
 
 
+def test_agents_of_one_name_are_told_apart(harness: AlertHarness) -> None:
+    """Every session of Claude Code is the agent `claude`."""
+    harness.start("ann", agent="claude")
+    harness.start("bob", agent="claude")
+    harness.lock("ann", "file:a.py")
+    harness.lock("bob", "file:a.py")
+    harness.look()
+    (alert,) = harness.listed().alerts
+    assert alert.text == "a.py is locked by claude (session ann); wanted by claude (session bob)"
+
+
 def test_a_denied_request_counts_at_once_and_a_lock_by_name_never(harness: AlertHarness) -> None:
     harness.lock("ann", "file:a.py", "name:release")
     harness.lock("bob", "file:a.py")
