@@ -92,7 +92,7 @@ class FaultyStore(RangeReader):
             self._seen_now()
             raise
         self._world.note(self._process, f"committed {offset}" if commit.writes else f"verified at {offset}")
-        self._world.committed(commit, offset)
+        self._world.note_commit(commit, offset)
         if roll() < weather.lost_after:
             self._fail("lost after the commit", Unknown())
         return self._after(offset, answered=True)

@@ -18,6 +18,7 @@ from coord.stores.memory import MemoryDatabase
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Agent, Ask, Memory, Rest
 from tests.simulation.faulty_store import Killed
+from tests.simulation.oracles.metrics import MetricsOracle
 from tests.simulation.process import Process
 from tests.simulation.setting import CALM, Setting
 
@@ -52,7 +53,9 @@ class Scheduler:
         self.plan: Any = self._draw_setting()
         self.weather = self.plan.weather
         self.now_us = 0
-        self.store = MemoryDatabase("memory:", "simulation").log(self.plan.tenant)
+        database = MemoryDatabase("memory:", "simulation")
+        self.store = database.log(self.plan.tenant)
+        self.metrics = MetricsOracle(self, database)
         self.observer: Any = self._new_observer()
         self.sessions: list[str] = []
         self.in_flight: list[Commit] = []
@@ -77,6 +80,7 @@ class Scheduler:
         self._clear_up()
         self._finish()
         self.observer.conclude()
+        self.metrics.conclude()
 
     # What a world says of itself.
 
@@ -108,8 +112,13 @@ class Scheduler:
         """What can be found out about a process of the host."""
         return NO_EVIDENCE
 
+    def note_commit(self, commit: Commit, offset: int) -> None:
+        """A commit took place just now: all who watch compare."""
+        self.committed(commit, offset)
+        self.metrics.committed(commit, offset)
+
     def committed(self, commit: Commit, offset: int) -> None:
-        """A commit took place just now."""
+        """What the world does after a commit."""
 
     def digest(self) -> str:
         """A fingerprint of the whole run: trace, replies and log."""
@@ -211,7 +220,7 @@ class Scheduler:
     def _land(self, commit: Commit) -> None:
         """A commit whose sender has long given up arrives."""
         try:
-            self.committed(commit, self.store.commit(commit))
+            self.note_commit(commit, self.store.commit(commit))
             self.count("landed late")
         except Conflict:
             self.count("came too late")

@@ -59,7 +59,7 @@ class Counts(msgspec.Struct):
                 self._count_lock(what, details, at_ms)
             case "session":
                 self._count_session(what, details, at_ms)
-            case "message" if what in ("sent", "delivered"):
+            case "message" if what in ("sent", "sent_to_group", "delivered"):
                 received = what == "delivered"
                 self._add("coord_messages_received_total" if received else "coord_messages_sent_total")
             case "git" if what in ("merge_refused", "commit_refused"):
@@ -87,6 +87,8 @@ class Counts(msgspec.Struct):
                 self._add("claims_total", (*where, result))
             case "refused" if details["operation"] == "renew":
                 self._add("lease_renewals_total", (*where, "failed"))
+            case "retried" if not details["retries"]:  # a person did it: the sweep counts retries
+                self._add("coord_manual_interventions_total", ("retry",))
         if what == "completed":
             self._observe("task_completion_time_seconds", where, details.get("age_ms", 0) / 1000)
             self._observe("generations_per_task", where, float(details["generation"]))

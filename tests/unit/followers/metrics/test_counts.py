@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,10 +15,13 @@ from coord.followers.follower import LogSource
 from coord.followers.metrics.counts import LABELS_MAX, OTHER, SEPARATOR, Counts
 from coord.followers.metrics.families import FAMILIES
 from coord.followers.metrics.follower import MetricsFollower
+from coord.followers.metrics.gauges import _of_counts
 from coord.followers.metrics.text import metrics_text
 from coord.host.store_location import StoreLocation
 from coord.sdk.log_reader import LoggedEvent, logged_events
+from coord.stores.contract import Entry
 from coord.stores.open import open_store
+from tests.support.models.naive_metrics import RATES, NaiveMetrics, differences, read_samples
 from tests.support.store_harness import StoreHarness
 
 TASK = {"project": "p", "task": "t"}
@@ -77,6 +81,51 @@ def test_every_event_counts_once(chosen: list[tuple[str, dict]]) -> None:
     assert total("lease_expirations_total", "local", "q") == names["task.expired"]
     interventions = counts.series.get("coord_manual_interventions_total", {})
     assert sum(each[0] for each in interventions.values()) == names["lock.released"] + names["agent.enabled"]
+
+
+SIMPLE = st.sampled_from(
+    [
+        ("lock.denied", {"use": "hook"}),
+        ("lock.denied", {}),
+        ("git.commit_refused", {"findings": 2}),
+        ("git.merge_refused", {"status": "conflict"}),
+        ("git.merged", {}),
+        ("file.restored", {"file_count": 3}),
+        ("file.edited", {"agent": "ada"}),
+        ("message.sent", {"to": ["a", "b"]}),
+        ("message.sent_to_group", {"group": "g"}),
+        ("message.delivered", {}),
+        ("message.undelivered", {}),
+        ("question.answered", {}),
+        ("question.asked", {}),
+        ("agent.enabled", {"enabled": False}),
+        ("lock.preemption_asked", {}),
+        ("lock.deadlock", {"resolved": True, "since_ms": 0}),
+        ("lock.deadlock", {"since_ms": 0}),
+        ("session.registered", {"session": "s", "agent": "ada"}),
+        ("session.registered", {"session": "t", "agent": "bob"}),
+        ("session.ended", {"session": "s", "agent": "ada"}),
+        ("session.ended", {"session": "u", "agent": "never"}),
+        ("task.skipped", {"project": "p", "task": "t"}),
+        ("task.retried", {"project": "p", "task": "t", "retries": 0}),
+        ("task.retried", {"project": "p", "task": "t", "retries": 2}),
+        ("something.new", {"project": 7}),
+    ]
+)
+
+
+@given(st.lists(SIMPLE, max_size=60), st.integers(0, 200_000))
+def test_simple_events_count_as_a_naive_count_says(chosen: list[tuple[str, dict]], later_ms: int) -> None:
+    """OBS-5, OBS-6, OBS-9, OBS-22: what the simulation never meets; the simulation compares all others."""
+    entries = [
+        Entry(n + 1, 1000 * n, b"", [msgspec.json.encode({"event": name, **details})])
+        for n, (name, details) in enumerate(chosen)
+    ]
+    now = 1000 * len(entries) + later_ms
+    counts, naive = counted(list(logged_events(entries))), NaiveMetrics(entries, "local")
+    shown = read_samples(metrics_text(counts, list(_of_counts(counts, now))))
+    assert differences(shown, naive.counted()) == []
+    assert differences(shown, naive.rates(now), RATES) == []
 
 
 @given(st.lists(EVENTS, max_size=60), st.integers(0, 60))
