@@ -89,7 +89,7 @@ def find_caller(
         session=session,
         agent=agent,
         role=_given(flags.role, "--role", environ, "COORD_ROLE"),
-        user=_user(environ),
+        user=_user_name(environ),
         project=_given(flags.project, "--project", environ, "COORD_PROJECT")
         or project
         or project_name(repository),
@@ -212,6 +212,21 @@ def _given(value: str, flag: str, environ: Mapping[str, str], variable: str) -> 
 
 def _user(environ: Mapping[str, str]) -> str:
     return made_id(environ.get("USER") or environ.get("LOGNAME") or "", f"uid{os.getuid()}")
+
+
+def _user_name(environ: Mapping[str, str]) -> str:
+    """Return the name of the user; without the usual variables, that of its account.
+
+    The id of a session never depends on the account: a directory server that is away would change it.
+    """
+    if environ.get("USER") or environ.get("LOGNAME"):
+        return _user(environ)
+    import pwd  # noqa: PLC0415 - few environments lack both variables
+
+    try:
+        return made_id(pwd.getpwuid(os.getuid()).pw_name, _user(environ))
+    except KeyError:
+        return _user(environ)
 
 
 def project_name(repository: Repository | None) -> str:

@@ -58,6 +58,13 @@ MUTANTS = [
         (f"{_ANSWER}::test_agents_answer_nothing",),
     ),
     Mutant(
+        "a decision names the terminal of a person",
+        "coord.core.sessions.identify:name_of_person",
+        "caller.user or caller.session",
+        "caller.session",
+        (f"{_ANSWER}::test_an_answer_reaches_the_session_that_asked",),
+    ),
+    Mutant(
         "the token of an agent answers questions",
         "coord.core.questions.answer:find_person",
         "if limits.session:",

@@ -1,6 +1,7 @@
 """In whose name a command comes."""
 
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -248,6 +249,19 @@ def test_a_bad_flag_is_refused_by_its_name() -> None:
     """The same for flags."""
     with pytest.raises(Invalid, match="is not a valid --agent"):
         find_caller({}, Flags(agent="a b"))
+
+
+def test_a_user_without_variables_has_the_name_of_the_account() -> None:
+    """As in a container or a job of cron; the session keeps the number, which no directory server changes."""
+    caller = find_caller({})
+    assert caller.user == made_id(pwd.getpwuid(os.getuid()).pw_name, "")
+    assert caller.session.startswith(f"uid{os.getuid()}@")
+
+
+def test_a_user_without_an_account_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers run processes under a uid that no file names."""
+    monkeypatch.setattr(os, "getuid", lambda: 3_999_999_999)
+    assert find_caller({}).user == "uid3999999999"
 
 
 @pytest.mark.parametrize("user", ["DOMAIN\\ada", "ada lovelace", "", "äöü", "-", "x" * 300, ".@+"])

@@ -20,7 +20,7 @@ from coord.core.messages.quoting import quote, quote_name
 from coord.core.questions.commands import AnswerQuestion, AnswerReply
 from coord.core.questions.questions import check_open, check_project, close, find_question, info
 from coord.core.questions.schema import Question, QuestionAnswered, QuestionKind, QuestionState
-from coord.core.sessions.identify import find_session, is_person
+from coord.core.sessions.identify import find_session, is_person, name_of_person
 from coord.core.sessions.liveness import evidence_of
 from coord.core.sessions.schema import Session
 from coord.core.tokens.permission import limits_of_caller, successors
@@ -49,7 +49,14 @@ def answer_question(tx: Transaction, command: AnswerQuestion, now: int) -> Answe
     close(tx, answered, now)
     tx.emit(
         QuestionAnswered(
-            question.id, question.session, question.agent, question.kind, answer, by, command.reason
+            question.id,
+            question.session,
+            question.agent,
+            question.kind,
+            answer,
+            by,
+            command.reason,
+            "" if command.caller.token else command.caller.session,
         )
     )
     answered = msgspec.structs.replace(answered, closed_ms=now)
@@ -81,7 +88,7 @@ def find_person(
                 f"{own} is an agent; only a person {does}",
                 hint=f"a person runs {command} in another terminal",
             )
-        return own, None
+        return name_of_person(caller), None
     if limits.session:
         raise Refused(
             f"token {limits.id} is limited to session {limits.session}; only a person {does}",

@@ -31,7 +31,7 @@ from coord.core.questions.schema import (
     QuestionState,
     QuestionWithdrawn,
 )
-from coord.core.sessions.identify import count_questions, ensure_session, is_person
+from coord.core.sessions.identify import count_questions, ensure_session, is_person, name_of_person
 from coord.core.sessions.schema import Session
 from coord.core.tokens.permission import limits_of_caller
 from coord.core.transaction import Transaction
@@ -234,9 +234,10 @@ def withdraw_question(tx: Transaction, command: WithdrawQuestion, now: int) -> Q
     question = find_question(tx, command.id)
     if question.session != own and not is_person(command.caller, own):
         raise Refused(f"only {question.session} or a person withdraws {question.id}", hint="leave it to them")
+    by = own if question.session == own else name_of_person(command.caller)
     check_open(tx, question, now)
-    why = command.reason or f"{own} withdrew it"
-    return info(withdraw(tx, question, why, now, own), now)
+    why = command.reason or f"{by} withdrew it"
+    return info(withdraw(tx, question, why, now, by), now)
 
 
 def end_questions(tx: Transaction, session: Session, successor: str, now: int) -> None:

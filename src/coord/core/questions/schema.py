@@ -40,7 +40,7 @@ class QuestionAsked(Event, frozen=True, tag="question.asked"):
 
 
 class QuestionAnswered(Event, frozen=True, tag="question.answered"):
-    """Somebody (`by`) answered a question of a session; the ledger calls this `decision_made`."""
+    """A person (`by`) answered a question, in a terminal or with a token; the ledger: `decision_made`."""
 
     id: str
     session: str
@@ -49,6 +49,7 @@ class QuestionAnswered(Event, frozen=True, tag="question.answered"):
     answer: str
     by: str
     reason: str = ""
+    terminal: str = ""
 
 
 class QuestionWithdrawn(Event, frozen=True, tag="question.withdrawn"):

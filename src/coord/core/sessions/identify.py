@@ -158,6 +158,11 @@ def is_person(caller: Caller, own: str) -> bool:
     return caller.person and own == caller.session
 
 
+def name_of_person(caller: Caller) -> str:
+    """Return how people call a person; its terminal has a session, which means nothing to them."""
+    return caller.user or caller.session
+
+
 def _own_process(caller: Caller, name: str) -> Process | None:
     """Return the process that the caller names, if it acts for the session that it names."""
     own = name == caller.session or name.startswith(f"{caller.session}~")

@@ -51,15 +51,23 @@ def test_an_answer_reaches_the_session_that_asked(harness: TokenHarness) -> None
     reply = answer(harness, reason="it is free")
     assert reply.delivered
     assert (reply.question.state, reply.question.answer) == ("answered", "8080")
-    assert (reply.question.answered_by, reply.question.closed_ms) == (PERSON.session, harness.now)
+    assert (reply.question.answered_by, reply.question.closed_ms) == ("ida", harness.now)
     (message,) = harness.engine.call(ReceiveMessages(harness.who("ann"))).messages
     assert message.subject == (
-        '[System] q1 is answered: "8080" because "it is free", by ida@host:7-1; it was "Which port?"'
+        '[System] q1 is answered: "8080" because "it is free", by ida; it was "Which port?"'
     )
     assert message.blob == {"question": "q1", "answer": "8080", "reason": "it is free"}
     (event,) = harness.events("question.answered")
-    assert (event["by"], event["answer"], event["reason"]) == (PERSON.session, "8080", "it is free")
+    assert (event["by"], event["answer"], event["reason"]) == ("ida", "8080", "it is free")
+    assert event["terminal"] == PERSON.session
     assert not [event for event in harness.events("session.registered") if event["session"] == PERSON.session]
+
+
+def test_a_person_without_a_name_is_its_terminal(harness: TokenHarness) -> None:
+    """Somebody answered: the field is never empty."""
+    ask(harness)
+    nameless = msgspec.structs.replace(PERSON, user="")
+    assert answer(harness, by=nameless).question.answered_by == PERSON.session
 
 
 def test_hostile_texts_stay_data(harness: TokenHarness) -> None:
@@ -171,6 +179,8 @@ def test_a_token_answers_for_a_person(harness: TokenHarness) -> None:
     harness.create("a", "operate")
     ask(harness)
     assert answer(harness, by=harness.with_token("a")).question.answered_by == "net"
+    (event,) = harness.events("question.answered")
+    assert event.get("terminal", "") == ""
 
 
 def test_a_token_that_may_not_answer(harness: TokenHarness) -> None:

@@ -1,6 +1,7 @@
 """Question commands from end to end."""
 
 import json
+import os
 import re
 import signal
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from coord.core.errors import Invalid
+from coord.host.caller import find_caller
 from coord.transports.cli.main import main
 from coord.transports.cli.parser import parse
 from tests.support.cli import PROGRAM, Coord, Said, started
@@ -44,7 +46,11 @@ def test_a_question_is_asked_and_decided(coord: Coord, person: Coord) -> None:
     again = person("decide q1 80")
     assert (again.code, again.answer["error"]["code"]) == (1, "refused")
     assert person("decisions").line == "0 pending decisions"
-    assert person("decisions --all").answer["decisions"][0]["answer"] == "8080"
+    (decision,) = person("decisions --all").answer["decisions"]
+    assert (decision["answer"], decision["answered_by"]) == ("8080", find_caller(os.environ).user)
+    coord("ann ask", "Which host?")
+    end_reason = person("withdraw q2").answer["question"]["end_reason"]
+    assert end_reason == f"{find_caller(os.environ).user} withdrew it"
 
 
 def test_exit_codes(coord: Coord, person: Coord) -> None:
