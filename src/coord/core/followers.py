@@ -44,7 +44,11 @@ class Cursor(Stored, frozen=True, tag=1):
 
 
 class FollowerInfo(Reply, frozen=True):
-    """A follower without its state."""
+    """A follower without its state.
+
+    `offset` is the saved one, up to some seconds old. A hub that runs the follower sets it to what has been
+    read by now, and says so by `live`.
+    """
 
     name: str
     offset: int
@@ -55,6 +59,7 @@ class FollowerInfo(Reply, frozen=True):
     runner: str
     error: str
     failed_ms: int
+    live: bool = False
 
 
 class FollowerState(Reply, frozen=True):

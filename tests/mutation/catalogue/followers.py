@@ -49,6 +49,13 @@ MUTANTS = [
         (f"{RUNNER}::test_a_state_is_saved_after_many_events_or_some_time",),
     ),
     Mutant(
+        "a hub shows the saved offset of a follower for what it has read",
+        "coord.transports.hub.followers.run:LogFollowers.positions",
+        "offset=offset, missed",
+        "missed",
+        ("tests/unit/transports/hub/followers/test_run.py::test_the_hub_says_what_its_followers_have_read",),
+    ),
+    Mutant(
         "trimmed entries are not counted as missed",
         "coord.followers.runner:FollowerRun.skip_to",
         "self.missed += first - 1 - self.offset",

@@ -101,7 +101,8 @@ def test_follow_runs_one_and_list_shows_all(capsys: pytest.CaptureFixture[str]) 
     assert (ran["ran"], ran["offset"] > 0) == (True, True)
     rows = {row["name"]: row for row in answer(capsys, "follow", "list")["followers"]}
     assert rows["counts"]["offset"] == ran["offset"]
-    assert (rows["counts"]["lag"], rows["written"]["lag"]) == (1, ran["offset"] + 1)
+    assert (rows["counts"]["state"], rows["counts"]["lag"]) == ("saved", 1)
+    assert (rows["written"]["state"], rows["written"]["lag"]) == ("off", 0), "nobody switched it on"
     again = answer(capsys, "follow", "counts", "--once", "--rebuild")
     assert again["offset"] > ran["offset"]
 

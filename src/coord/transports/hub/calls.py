@@ -104,6 +104,9 @@ async def call(hub: Hub, request: Request) -> Response:
         origin = request.identity.origin_after(body.hops)
         futures = engine.ask_many(commands, body.ids, timeout=timeout, origin=origin)
         results = await results_of(futures)
+        if hub.followers is not None:
+            known = hub.followers.completed
+            results = [known(store, tenant, *each) for each in zip(commands, results, strict=True)]
         if any(type(command).__name__ in TOKEN_CHANGES for command in commands):
             hub.tokens.forget()
         if hub.stopping.is_set() or store.database.closed:  # what came too late can be sent again elsewhere

@@ -85,6 +85,8 @@ class Asking:
         reply = await engine.ask(command, command_id=name, origin=self.identity.origin)
         if type(command).__name__ in TOKEN_CHANGES:
             self.hub.tokens.forget()
+        if self.hub.followers is not None:
+            reply = self.hub.followers.completed(self.store, self.tenant, command, reply)
         return reply
 
     async def ask_many(self, commands: Sequence[Command]) -> list[Any]:

@@ -13,7 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
+from coord.core.commands import Command
 from coord.core.errors import CoordError, Unavailable
+from coord.core.followers import FollowerInfo, ListFollowers
 from coord.followers.direct import runner_name
 from coord.followers.follower import Follower, LogSource
 from coord.followers.registry import all_followers
@@ -45,6 +49,16 @@ class LogFollowers:
     def running(self, name: str) -> FollowerRun | None:
         """Return a follower that has its state and has not failed."""
         return next((run for run in self.runner.runs if run.name == name and run.ready), None)
+
+    def positions(self, saved: list[FollowerInfo]) -> list[FollowerInfo]:
+        """Return followers as they are saved, but with what the running ones have read by now."""
+        found = {each.name: each for each in saved}
+        for run in self.runner.runs:
+            if run.ready or run.rests_at:
+                before = found.get(run.name) or FollowerInfo(run.name, 0, 0, 0, 0, 0, "", "", 0)
+                offset = max(run.offset, run.rests_at)
+                found[run.name] = replace(before, offset=offset, missed=run.missed, live=True)
+        return [found[name] for name in sorted(found)]
 
     def step(self) -> float:
         """Let the followers read and act; return after how many seconds something is due."""
@@ -81,6 +95,11 @@ class HubFollowers:
     def of(self, store: OpenStore, tenant: str) -> "LogFollowers | None":
         """Return the followers of a log that the hub follows."""
         return self._logs.get((store, tenant))
+
+    def completed(self, store: OpenStore, tenant: str, command: Command, reply: Any) -> Any:
+        """Return the reply to a command with what only the hub knows: how far its followers have read."""
+        followers = self.of(store, tenant) if isinstance(command, ListFollowers) else None
+        return reply if followers is None or not isinstance(reply, list) else followers.positions(reply)
 
     def _follow(self, store: OpenStore, tenant: str) -> None:
         key = (store, tenant)

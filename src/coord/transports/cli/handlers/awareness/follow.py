@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from coord.core.errors import Invalid, Refused
+from msgspec.structs import replace
+
+from coord.core.errors import CoordError, Invalid, Refused
 from coord.core.followers import FollowerInfo, ForgetFollower, ListFollowers
 from coord.followers.direct import log_source, runner_name
-from coord.followers.follower import LogSource
+from coord.followers.follower import Follower, LogSource
 from coord.followers.registry import FOLLOWERS, follower_class
 from coord.followers.runner import Runner
 from coord.sdk.client.client import Client
@@ -16,6 +18,7 @@ from coord.transports.cli.output import Answer, count, say, timestamp
 WAIT_S = 60.0
 """The longest single wait for the log to grow."""
 LIST = "list"
+RUNNING, SAVED, OFF = "running", "saved", "off"
 
 
 class FollowArgs(Args, frozen=True):
@@ -61,42 +64,42 @@ def follow(client: Client, args: FollowArgs) -> Answer:
 def _listed(client: Client) -> Answer:
     found: dict[str, FollowerInfo] = {each.name: each for each in client.call(ListFollowers())}
     head = newest_offset(client.log)
-    source = log_source(client)
-    rows = [
-        _row(name, found.get(name), head, _problems(name, source)) for name in sorted({*FOLLOWERS, *found})
-    ]
+    source, hub = log_source(client), client.database.is_remote
+    rows = [_row(name, found.get(name), head, source) for name in sorted({*FOLLOWERS, *found})]
     failed = sum(bool(row["error"]) for row in rows)
-    line = f"{count(len(rows), 'follower')}, {failed} failed; the log ends at offset {head}"
-    columns = ("name", "about", "offset", "lag", "saved_at", "runner", "error")
+    where = "offsets as the hub has read them" if hub else "no hub runs them, so offsets are those saved"
+    line = f"{count(len(rows), 'follower')}, {failed} failed; the log ends at offset {head}; {where}"
+    columns = ("name", "about", "state", "offset", "lag", "saved_at", "runner", "error")
     return Answer({"followers": rows, "head": head}, line, rows, columns)
 
 
-def _problems(name: str, source: LogSource) -> list[str]:
-    return follower_class(name).problems(source) if name in FOLLOWERS else []
-
-
-def _row(name: str, found: FollowerInfo | None, head: int, problems: list[str]) -> dict[str, Any]:
-    about = follower_class(name).about if name in FOLLOWERS else "of another program"
-    if found is None:
-        return {
-            "name": name,
-            "about": about,
-            "offset": 0,
-            "lag": head,
-            "saved_at": "",
-            "runner": "",
-            "error": "; ".join(problems),
-            "missed": 0,
-            "state_bytes": 0,
-        }
+def _row(name: str, found: FollowerInfo | None, head: int, source: LogSource) -> dict[str, Any]:
+    """Return a follower: `state` says whether its offset is what a hub has read, or what is saved."""
+    kind = follower_class(name) if name in FOLLOWERS else None
+    found = found or FollowerInfo(name, 0, 0, 0, 0, 0, "", "", 0)
+    if kind is not None and kind.is_local and not found.live:
+        found = _kept_here(kind, found, source)
+    problems = kind.problems(source) if kind is not None else []
+    state = RUNNING if found.live else SAVED
+    if kind is not None and not (found.live or found.runner or found.error or kind.wanted(source)):
+        state = OFF
     return {
         "name": name,
-        "about": about,
+        "about": "of another program" if kind is None else kind.about,
+        "state": state,
         "offset": found.offset,
-        "lag": head - found.offset,
+        "lag": 0 if state == OFF else max(0, head - found.offset),
         "saved_at": timestamp(found.at_ms) if found.at_ms else "",
         "runner": found.runner,
         "error": "; ".join([found.error] * bool(found.error) + problems),
         "missed": found.missed,
         "state_bytes": found.state_bytes,
     }
+
+
+def _kept_here(kind: type[Follower], found: FollowerInfo, source: LogSource) -> FollowerInfo:
+    """Return a follower of this machine, which keeps its offset beside the store."""
+    try:
+        return replace(found, offset=kind(source).resume())
+    except CoordError as error:
+        return replace(found, error=error.message)
