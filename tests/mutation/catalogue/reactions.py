@@ -8,6 +8,13 @@ FOLLOWER = "coord.followers.reactions.follower:Reactions"
 
 MUTANTS = [
     Mutant(
+        "nobody performs reactions, and nobody says so",
+        "coord.followers.reactions.performer:Performer.problem",
+        "if self.name or not self.reactions:",
+        "if True:",
+        (f"{UNIT}/test_performer.py::test_nobody_is_reported_with_what_waits",),
+    ),
+    Mutant(
         "others may change the user's reactions",
         "coord.followers.reactions.settings:_check_private",
         "found.st_mode & 0o022",

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from coord.followers.reactions.performer import HUB, NEXT
 from tests.support.consent import write_configuration
 from tests.support.git_folders import made_repository
 from tests.support.hub.process import PATIENCE_S, private_home, serving
+from tests.support.servers.server import poll_until
 
 Environ = Mapping[str, str]
 
@@ -89,6 +91,11 @@ def configure(shop: Path, environ: Environ, receiver: Receiver, more: str = "") 
     write_configuration(shop, f'{table}secret = {{ env = "CHAT_SECRET" }}\n{more}', environ)
 
 
+def performer(shop: Path, environ: Environ) -> tuple[str, int]:
+    listed = coord(shop, environ, "reactions", "list")
+    return listed["performed_by"], listed["waiting"]
+
+
 def test_a_killed_hub_loses_nothing(shop: Path, environ: Environ, receiver: Receiver) -> None:
     """EVT-1: what was under way, and what happened while no hub ran, arrives after the next start."""
     coord(shop, environ, "register")
@@ -144,6 +151,7 @@ def test_without_a_hub_a_process_follows(shop: Path, environ: Environ, receiver:
     alone = {**environ, "COORD_HUB": "off"}
     coord(shop, alone, "register")
     configure(shop, environ, receiver, "attempts = 1\n")
+    assert performer(shop, alone) == ("", 0)
     receiver.failing = 1
     coord(shop, alone, "lock", "a.py")
     coord(shop, alone, "follow", "reactions", "--once")
@@ -155,3 +163,27 @@ def test_without_a_hub_a_process_follows(shop: Path, environ: Environ, receiver:
     assert coord(shop, alone, "reactions", "dead")["dead"] == []
     coord(shop, alone, "reactions", "test", "chat", "--event", '{"event":"lock.acquired","resource":"x"}')
     assert receiver.next()["id"] == "0.0.chat"
+
+
+def test_nobody_performs_reactions_in_silence(shop: Path, environ: Environ, receiver: Receiver) -> None:
+    """A command that ends performs none, so every place says that nobody does, until a hub does."""
+    alone = {**environ, "COORD_HUB": "off"}
+    coord(shop, alone, "register")
+    configure(shop, environ, receiver)
+    coord(shop, alone, "follow", "reactions", "--once")
+    coord(shop, alone, "lock", "a.py")
+    coord(shop, alone, "lock", "b.py")
+    coord(shop, alone, "unlock", "b.py")
+    assert performer(shop, alone) == ("", 2)
+    (need,) = coord(shop, alone, "needs")["needs"]
+    assert need["text"] == "nobody performs the reactions (2 events wait)"
+    checks = [each for each in coord(shop, alone, "doctor")["checks"] if each["check"] == "reactions"]
+    assert [(each["state"], each["hint"]) for each in checks] == [("warn", NEXT)]
+    rows = {row["name"]: row for row in coord(shop, alone, "follow", "list")["followers"]}
+    assert rows["reactions"]["error"].startswith("nobody runs it")
+    with serving(shop, environ):
+        assert {receiver.next()["data"]["resource"] for _ in range(2)} == {"file:a.py", "file:b.py"}
+        poll_until(lambda: performer(shop, environ) == (HUB, 0), PATIENCE_S, "the hub does not say it")
+        assert coord(shop, environ, "needs")["needs"] == []
+        rows = {row["name"]: row for row in coord(shop, environ, "follow", "list")["followers"]}
+        assert (rows["reactions"]["state"], rows["reactions"]["error"]) == ("running", "")

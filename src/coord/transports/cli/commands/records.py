@@ -59,7 +59,7 @@ COMMANDS = (
         reads=True,
         examples=("coord reactions list",),
         details="A table [[on]] in coord.toml is a reaction, after a person has confirmed that file. The hub "
-        "performs them; without one, coord follow reactions does.",
+        "performs them; without one, coord follow reactions does. The list says if nobody does.",
     ),
     CommandSpec(
         "reactions test",

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from coord.core.errors import Refused
 from coord.core.lifecycle.commands import Need, NeedsReply
 from coord.core.messages.quoting import quote, quote_name
@@ -23,6 +25,7 @@ NOUNS = {
     "agent": ("blocked agent", "blocked agents"),
     "budget": ("budget that is spent", "budgets that are spent"),
     "alert": ("alert", "alerts"),
+    "reactions": ("reaction without a process", "reactions without a process"),
 }
 """What each kind of need is called."""
 
@@ -123,9 +126,30 @@ def withdraw(client: Client, args: WithdrawArgs) -> Answer:
 def needs(client: Client, _args: Args) -> Answer:
     """List what needs a person."""
     found = client.needs_you(_project(client))
+    found = _with_reactions(client, found)
     rows = [need_row(need, found.now_ms) for need in found.needs]
     fields = {"needs": rows, "counts": found.counts}
     return Answer(fields, needs_line(found) or "Nothing needs you", rows, NEED_COLUMNS)
+
+
+def _with_reactions(client: Client, found: NeedsReply) -> NeedsReply:
+    """Return the needs with the reactions that nobody performs, which only this machine knows."""
+    from coord.followers.direct import log_source
+    from coord.followers.reactions.performer import NEXT, find_performer
+
+    performer = find_performer(log_source(client))
+    if not performer.problem:
+        return found
+    need = Need(
+        kind="reactions",
+        id="reactions",
+        what="reactions",
+        text=performer.problem,
+        urgency=max((each.urgency for each in found.needs), default=0),
+        since_ms=0,
+        next=NEXT,
+    )
+    return replace(found, needs=[*found.needs, need], counts={**found.counts, "reactions": 1})
 
 
 def need_row(need: Need, now_ms: int) -> dict[str, Any]:

@@ -460,14 +460,32 @@ def _examine_reactions() -> "list[Finding]":
     """Return what is wrong with tables [[on]], if there are any."""
     from coord.followers.reactions.settings import read_settings
     from coord.host.store_location import find_location
-    from coord.sdk.reports.doctor import OK, WARN, Finding
+    from coord.sdk.reports.doctor import WARN, Finding
 
     found = read_settings(find_location(os.getcwd(), os.environ), os.environ)
     if not found.reactions and not found.problems:
         return []
-    good = Finding("reactions", OK, count(len(found.reactions), "reaction"))
     hint = "correct it; coord reactions list shows the others"
-    return [good, *(Finding("reactions", WARN, each, hint) for each in found.problems)]
+    return [_examine_performer(), *(Finding("reactions", WARN, each, hint) for each in found.problems)]
+
+
+def _examine_performer() -> "Finding":
+    """Check that some process performs the reactions."""
+    from coord.followers.direct import log_source
+    from coord.followers.reactions.performer import NEXT, find_performer
+    from coord.sdk.client.client import connect
+    from coord.sdk.reports.doctor import OK, WARN, Finding
+
+    try:
+        with connect(create=False) as client:
+            performer = find_performer(log_source(client))
+    except CoordError as error:
+        return Finding("reactions", WARN, f"who performs them cannot be found: {error.message}", error.hint)
+    counted = count(performer.reactions, "reaction")
+    if performer.problem:
+        return Finding("reactions", WARN, f"{counted}: {performer.problem}", NEXT)
+    by = f", performed by {performer.name}" if performer.name else ""
+    return Finding("reactions", OK, f"{counted}{by}")
 
 
 def _restore_pin() -> bool:

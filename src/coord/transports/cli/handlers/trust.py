@@ -33,7 +33,24 @@ def trust(_: Options, args: TrustArgs) -> Answer:
         return Answer({**fields, "confirmed": True}, f"{found.file} is confirmed already")
     if not confirmed_by_person(found, yes=args.yes):
         raise Refused(f"{found.file} stays unconfirmed", hint="read it, then run coord trust --yes")
-    return Answer({**fields, "confirmed": True}, f"Confirmed ✓ {found.file}")
+    return Answer({**fields, "confirmed": True}, f"Confirmed ✓ {found.file}{_without_performer(found)}")
+
+
+def _without_performer(found: "Configuration") -> str:
+    """Return a note if the file has reactions, and no process performs them."""
+    if not {"on", "reactions"} & found.proposed.keys():
+        return ""
+    from coord.core.errors import CoordError
+    from coord.followers.direct import log_source
+    from coord.followers.reactions.performer import NEXT, find_performer
+    from coord.sdk.client.client import connect
+
+    try:
+        with connect(create=False) as client:
+            performer = find_performer(log_source(client))
+    except CoordError:  # there is no store yet, so nothing happens that a reaction could mean
+        return ""
+    return f"; {performer.problem}: {NEXT}" if performer.problem else ""
 
 
 def configuration_here() -> "Configuration":

@@ -83,6 +83,8 @@ def _row(name: str, found: FollowerInfo | None, head: int, source: LogSource) ->
     state = RUNNING if found.live else SAVED
     if kind is not None and not (found.live or found.runner or found.error or kind.wanted(source)):
         state = OFF
+    if kind is not None and kind.has_effects and state == SAVED and not found.runner:
+        problems = [*problems, f"nobody runs it; start coord serve, or run coord follow {name}"]
     return {
         "name": name,
         "about": "of another program" if kind is None else kind.about,

@@ -14,6 +14,7 @@ from coord.followers.direct import log_source
 from coord.followers.reactions.actions import attempt
 from coord.followers.reactions.events import Delivery, Position
 from coord.followers.reactions.follower import Dead, Reactions, State
+from coord.followers.reactions.performer import NEXT, find_performer
 from coord.followers.reactions.settings import Settings, read_settings
 from coord.sdk.client.client import Client
 from coord.transports.cli.args import Args
@@ -54,8 +55,12 @@ def list_reactions(client: Client, _args: Args) -> Answer:
     line = f"{count(len(rows), 'reaction')}, {count(len(settings.problems), 'problem')}"
     if settings.problems:
         line += f": {settings.problems[0]}"
+    performer = find_performer(log_source(client))
+    if performer.problem:
+        line += f"; {performer.problem}: {NEXT}"
+    fields = {"performed_by": performer.name, "waiting": performer.waiting}
     return Answer(
-        {"reactions": rows, "problems": list(settings.problems)},
+        {"reactions": rows, "problems": list(settings.problems), **fields},
         line,
         rows,
         ("name", "event", "action", "attempts", "dead", "file"),
