@@ -133,6 +133,7 @@ ALLOWED = {
     ("src/coord/integrations/git/", "fold"): "case folding of paths",
     ("src/coord/sdk/client/connection.py", "fold"): "case folding of paths",
     ("src/coord/integrations/hooks/hook.py", "image"): "view_image is a tool of Codex",
+    ("src/coord/transports/hub/page/assets.py", "image"): "image/svg+xml is the type of a file",
     ("src/coord/integrations/hooks/hook.py", "moment"): "try again in a moment",
     ("src/coord/engine/engine.py", "moment"): "try again in a moment",
     ("src/coord/sdk/remote/", "shut"): "SHUT_RDWR is a name of the system",

@@ -1,7 +1,7 @@
 """The ASGI application: check a request, find its handler, and answer; every error becomes a response.
 
 The order of the checks: `Host` (a foreign name means DNS rebinding), then `Origin` (a foreign web page), then
-the route, then the token, then its limits, and only then the body. Only `PUBLIC` paths need no token.
+the route, then the token, then its limits, and only then the body. Only `PUBLIC` routes need no token.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from coord.transports.hub.followers import scrape
 from coord.transports.hub.hooks import routes as hook_routes
 from coord.transports.hub.hub import Hub
 from coord.transports.hub.mcp import endpoint as mcp
+from coord.transports.hub.page import assets
 from coord.transports.hub.problems import HttpError, problem, wire_problem
 from coord.transports.hub.request import MSGPACK, Peer, Request, Response
 from coord.transports.hub.routing import Router
@@ -35,7 +36,8 @@ BODIES_BYTES_MAX = 256 * 1024 * 1024
 """How much of all bodies may be in memory before further ones are refused."""
 STRANGER_BYTES_MAX = 4096
 """How large a body may be if nobody has shown a token."""
-PUBLIC = ("/healthz", "/readyz", "/openapi.json", *browser.PUBLIC)
+PUBLIC = frozenset(("/healthz", "/readyz", "/openapi.json", *browser.PUBLIC, *assets.PUBLIC))
+"""The routes that need no token."""
 UPGRADES = {websocket.PATH: websocket.serve}
 """The paths of WebSockets."""
 SECURITY_HEADERS = (
@@ -59,6 +61,7 @@ def routes() -> Router[Handler]:
     router.add("POST", wire.TRIM, calls.trim)
     api.add_routes(router)
     browser.add_routes(router)
+    assets.add_routes(router)
     router.add("GET", sse.PATH, sse.stream)
     router.add("GET", websocket.PATH, websocket.explain)
     hook_routes.add_routes(router)
@@ -73,6 +76,8 @@ class App:
     def __init__(self, hub: Hub, router: Router[Handler] | None = None) -> None:
         self.hub = hub
         self.router = router or routes()
+        known = self.router.routes.items()
+        self._private = frozenset(handler for route, handler in known if route.path not in PUBLIC)
         self._body_bytes = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -128,7 +133,7 @@ class App:
         try:
             self._check_origin(request)
             handler, request.parameters = self.router.find(request.method, request.path)
-            token_id = "" if request.path in PUBLIC else await self._identify(request)
+            token_id = await self._identify(request) if handler in self._private else ""
             if not token_id:
                 return await self._handle(handler, request, receive)
             with hub.rates.running(token_id):

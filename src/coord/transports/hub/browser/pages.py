@@ -13,15 +13,6 @@ _HTML = """<!doctype html>
 </html>
 """
 
-HOME = _HTML.format(
-    title="coord",
-    script="",
-    body=(
-        "<p>This hub runs. Its page comes with a later version.</p>"
-        '<ul><li><a href="/openapi.json">The HTTP API</a></li><li><a href="/healthz">Health</a></li></ul>'
-        "<p>In a terminal: <code>coord top</code>, <code>coord log tail</code>.</p>"
-    ),
-)
 LOGIN = _HTML.format(
     title="coord: log in",
     script='<script src="/login.js" defer></script>',

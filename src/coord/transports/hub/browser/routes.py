@@ -1,4 +1,4 @@
-"""`/`, `/login` and the link to it: the only routes that a browser uses without a token."""
+"""`/login` and the link to it: how a browser gets its cookie."""
 
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from coord.transports.hub.request import JSON, MSGPACK, Request, Response
 from coord.transports.hub.routing import Router
 
 Body = TypeVar("Body")
-PUBLIC = ("/", "/login", "/login.js")
+PUBLIC = ("/login", "/login.js")
 LOGIN_LINK = "/v1/login-link"
 
 
@@ -35,17 +35,11 @@ class Login(msgspec.Struct):
 
 def add_routes(router: Router[Any]) -> None:
     """Add the routes of the browser."""
-    router.add("GET", "/", home)
     router.add("GET", "/login", login_page)
     router.add("GET", "/login.js", login_script)
     router.add("POST", "/login", login)
     router.add("POST", "/logout", logout)
     router.add("POST", LOGIN_LINK, login_link)
-
-
-async def home(hub: Hub, request: Request) -> Response:
-    """Return a page without data."""
-    return pages.html(pages.HOME)
 
 
 async def login_page(hub: Hub, request: Request) -> Response:

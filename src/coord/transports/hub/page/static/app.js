@@ -1,0 +1,189 @@
+// The entry of the page: the frame around the views, the keyboard, and one effect that draws everything.
+// A view is {path, title, key, icon, order, render(context)}; `views/index.js` lists them. The context has
+// state (tables, rings, versions), now, who, hub, values and query of the address, and the filter `q`.
+
+import * as keys from "./core/keys.js";
+import * as router from "./core/router.js";
+import * as store from "./core/store.js";
+import {needsYou} from "./core/derive.js";
+import {ago, clock, count, duration, resource, when} from "./core/format.js";
+import {command} from "./parts/act.js";
+import {close, open} from "./parts/dialog.js";
+import {chip, failed, html, icon, nothing, render, skeleton} from "./parts/html.js";
+import {pick} from "./parts/menu.js";
+import {nextTheme, start as startTheme, theme, THEMES} from "./parts/theme.js";
+import {toast, toasts} from "./parts/toast.js";
+import {views} from "./views/index.js";
+
+const listed = views.filter((view) => view.order !== undefined).sort((one, other) => one.order - other.order);
+const root = document.getElementById("page");
+const THEME_ICONS = {auto: "auto", light: "sun", dark: "moon", contrast: "contrast"};
+
+function context(found) {
+  return {
+    state: store.shown.value, now: store.now.value, who: store.who.value, hub: store.hub.value,
+    values: found.values, query: found.query, q: found.query.q ?? "", past: store.past.value,
+  };
+}
+
+// --- the frame ---
+
+function page() {
+  void store.frame.value;
+  const status = store.status.value;
+  if (status.state === "denied") return stranger();
+  const found = router.resolve(views, router.address.value);
+  const made = context(found);
+  document.title = `${found.view?.title ?? "Not found"} · ${repositoryName(made.hub) || "coord"}`;
+  return html`
+    <a class="skip" href="#content" data-plain>Skip to the content</a>
+    <div class="frame">
+      ${sidebar(found.view, made)}
+      <div class="column">${header(made, status)}${banner(status, made)}
+        <main id="content" tabindex="-1" data-view=${found.view?.path ?? ""}>${content(found, made, status)}</main></div>
+      ${toasts()}
+    </div>`;
+}
+
+function content(found, made, status) {
+  if (!found.view) {
+    return html`<div class="empty">${icon("question")}<h3>There is no such page</h3><p>${router.address.value.pathname}</p>
+      <a class="button" href="/now">To the overview</a></div>`;
+  }
+  if (!store.loaded.value) return status.error ? failed(status.error, store.reconnect) : skeleton(8);
+  if (made.past?.error) return failed(made.past.error, () => router.setQuery({at: ""}));
+  if (made.past && !made.past.state) return skeleton(8);
+  try {
+    return found.view.render(made);
+  } catch (error) {
+    console.error(error);
+    return failed({message: `This view has a defect: ${error.message}`, hint: "Other views still work."});
+  }
+}
+
+function sidebar(current, made) {
+  const needs = needsYou(made.state).length, alerts = made.state.tables.alerts.size;
+  const badges = {"/now": needs, "/alerts": alerts};
+  return html`<nav class="sidebar" aria-label="Views">
+    <a class="brand" href="/now" aria-label="coord, overview"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8"></rect>
+      <path d="M21.500 11.500a7 7 0 1 0 0 9"></path><circle cx="23" cy="16" r="2.600"></circle></svg><span>coord</span></a>
+    <ul>${listed.map((view) => html`<li><a href=${view.path} aria-current=${view === current ? "page" : nothing}>${icon(view.icon)}<span>${view.title}</span>
+      ${badges[view.path] ? html`<b class="badge" aria-label=${count(badges[view.path], "item")}>${badges[view.path]}</b>` : nothing}
+      <kbd aria-hidden="true">${view.key ? `g ${view.key}` : ""}</kbd></a></li>`)}</ul>
+    <div class="foot"><button class="bare" @click=${palette} title="Jump to (:)">${icon("search")}<span>Jump to…</span><kbd aria-hidden="true">:</kbd></button>
+      <button class="bare" @click=${showHelp} title="Keys (?)">${icon("help")}<span>Keys</span><kbd aria-hidden="true">?</kbd></button></div>
+  </nav>`;
+}
+
+const repositoryName = (hub) => (hub.repository ?? "").split("/").filter(Boolean).at(-1) ?? "";
+
+function header(made, status) {
+  const {hub, who} = made;
+  return html`<header class="top">
+    <span class="where" title=${hub.repository || nothing}>${icon("branch")}<bdi dir="auto">${repositoryName(hub) || "coord"}</bdi>${
+      hub.tenant && hub.tenant !== "local" ? html`<span class="muted">/ ${hub.tenant}</span>` : nothing}${
+      who.project ? html`<span class="muted">/ ${who.project}</span>` : nothing}</span>
+    <span class="space"></span>
+    ${connection(status, made)}
+    <button class="bare" @click=${() => toast(nextTheme(), {seconds: 2})} aria-label="Theme: ${THEMES.find(([name]) => name === theme.value)?.[1]}" title="Theme (t)">${icon(THEME_ICONS[theme.value] ?? "auto")}</button>
+    <button class="who bare" @click=${showAccount} aria-label="You: ${who.user || who.label || "a browser"}, ${who.role}">${icon("agent")}<span>${who.user || who.label || "you"}</span>
+      <span class="role">${who.role}</span></button>
+  </header>`;
+}
+
+function connection(status, made) {
+  if (made.past) return chip("wait", `at ${when(made.now, Date.now())}`);
+  if (status.state === "live") return html`<span class="connection" title="Entry ${made.state.offset}, ${made.state.at ? clock(made.state.at) : ""}">${chip("ok", "Live")}</span>`;
+  if (status.state === "offline") return chip("bad", "Offline");
+  return chip("wait", "Connecting");
+}
+
+function banner(status, made) {
+  if (made.past) {
+    return html`<div class="banner" data-tone="wait" role="status">${icon("clock")}<span>You see the state at ${made.past.state ? when(made.past.state.at, Date.now()) : "an earlier time"}${
+      made.past.state ? html` <span class="muted">(entry ${made.past.state.offset})</span>` : nothing}. Nothing here changes.</span>
+      <button class="button small" @click=${() => router.setQuery({at: ""}, {replace: false})}>Back to live</button></div>`;
+  }
+  if (status.state === "offline" && store.loaded.value) {
+    const seconds = Math.max(0, Math.round((status.retryMs - Date.now()) / 1000));
+    return html`<div class="banner" data-tone="bad" role="alert">${icon("alert")}<span>The hub does not answer. You see what it was ${
+      made.state.at ? html`at ${clock(made.state.at)} (${ago(made.state.at, Date.now())})` : "earlier"}. Next attempt ${seconds ? `in ${duration(seconds)}` : "now"}.</span>
+      <button class="button small" @click=${store.reconnect}>Try now</button></div>`;
+  }
+  return nothing;
+}
+
+// Somebody without a cookie, or whose token has ended.
+function stranger() {
+  document.title = "Log in · coord";
+  return html`<main class="stranger" id="content"><section class="panel"><svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8"></rect>
+      <path d="M21.500 11.500a7 7 0 1 0 0 9"></path><circle cx="23" cy="16" r="2.600"></circle></svg>
+    <h1>This hub is running</h1><p>Run this in a terminal of the repository; its link logs this browser in, once.</p>${command("coord open")}
+    <p class="muted">On a phone or another machine: <code>coord token create --role view</code> makes a token for the API, <code>coord open</code> a link for a browser.</p>
+    <button class="button" @click=${store.reconnect}>I have done that</button></section></main>`;
+}
+
+// --- keys, help, palette ---
+
+function showHelp() {
+  const groups = Map.groupBy?.(keys.allKeys(), (each) => each.where) ?? new Map([["Keys", keys.allKeys()]]);
+  open({title: "Keys", size: "wide", body: () => html`<div class="keys">${[...groups].map(([where, found]) => html`
+    <section><h3>${where}</h3><dl>${found.map((each) => html`<div><dt>${each.keys.split(" ").map((key) => html`<kbd>${key}</kbd>`)}</dt>
+      <dd>${each.does}</dd></div>`)}</dl></section>`)}</div>`});
+}
+
+function showAccount() {
+  const {user, role, label, project} = store.who.value, {version, store: kind, repository} = store.hub.value;
+  const rows = [["User", user], ["Role", role], ["Token", label], ["Project", project || "all"], ["Repository", repository],
+    ["Store", kind], ["Hub", version]].filter(([, value]) => value);
+  const leave = async () => {
+    await fetch("/logout", {method: "POST"});
+    location.assign("/");
+  };
+  open({title: "You and this hub", body: () => html`<dl class="facts">${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd><bdi dir="auto">${value}</bdi></dd></div>`)}</dl>
+    <div class="form"><label>Theme<select @change=${(event) => { theme.value = event.target.value; }}>${THEMES.map(([name, words]) => html`
+      <option value=${name} ?selected=${name === theme.value}>${words}</option>`)}</select></label>
+    <footer><button class="button" @click=${leave}>Log out</button></footer></div>`});
+}
+
+function palette() {
+  const {tables} = store.shown.peek();
+  const jump = (target) => () => router.go(target);
+  const choices = listed.map((view) => ({label: view.title, kind: "view", icon: view.icon, run: jump(view.path)}));
+  for (const session of tables.sessions.values()) {
+    choices.push({label: session.agent ?? session.session, detail: session.role ?? "", kind: "agent", icon: "agent", run: jump(router.link.agent(session.session))});
+  }
+  for (const task of tables.tasks.values()) {
+    choices.push({label: task.task, detail: task.title ?? "", kind: "task", icon: "task", run: jump(router.link.task(task.project, task.task))});
+  }
+  for (const name of new Set([...tables.locks.values()].map((lock) => lock.resource))) {
+    choices.push({label: resource(name), kind: "lock", icon: "file", run: jump(router.link.lock(name))});
+  }
+  choices.push({label: "Change the theme", kind: "action", icon: "sun", run: nextTheme});
+  pick({title: "Jump to", placeholder: "An agent, a task, a file, a view …", choices});
+}
+
+function bindKeys() {
+  keys.bind("?", "Show the keys", showHelp);
+  keys.bind(":", "Jump to an agent, a task, a file or a view", palette);
+  keys.bind("/", "Filter", () => document.querySelector("main [data-filter]")?.focus());
+  keys.bind("j", "Next row", () => keys.moveFocus(1));
+  keys.bind("k", "Row before", () => keys.moveFocus(-1));
+  keys.bind("Escape", "Back, or out of a filter", back);
+  keys.bind("t", "Change the theme", () => toast(nextTheme(), {seconds: 2}));
+  for (const view of listed) if (view.key) keys.bind(`g ${view.key}`, view.title, () => router.go(view.path), "Go to");
+  for (const view of views) for (const [key, does, run] of view.keys ?? []) keys.bind(key, does, run, view.title);
+}
+
+function back() {
+  close();
+  if (router.address.peek().searchParams.get("q")) router.setQuery({q: ""});
+  else if (history.length > 1) history.back();
+}
+
+startTheme();
+router.start();
+bindKeys();
+keys.start();
+store.effect(() => render(page(), root));
+void store.start();

@@ -1,0 +1,76 @@
+// Values as people say them. Everything is pure; the reader's zone and language come from the browser.
+
+const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+
+// 100 -> "1m40s", 3 -> "3s", 90061 -> "1d1h": the two largest units.
+export function duration(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole}s`;
+  let left = whole;
+  const parts = [];
+  for (const [unit, size] of UNITS) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count || parts.length) parts.push(count ? `${count}${unit}` : "");
+    if (parts.length === 2) break;
+  }
+  return parts.join("");
+}
+
+export const ago = (ms, now) => (!ms ? "" : now - ms < 2000 ? "now" : `${duration((now - ms) / 1000)} ago`);
+export const left = (ms, now) => (!ms ? "" : ms <= now ? "expired" : duration((ms - now) / 1000));
+
+const plain = new Intl.NumberFormat();
+const short = new Intl.NumberFormat(undefined, {notation: "compact", maximumFractionDigits: 1});
+export const number = (value) => plain.format(value ?? 0);
+export const compact = (value) => short.format(value ?? 0);
+export const percent = (value) => `${Math.round(value)}%`;
+
+// Micro-dollars -> "$1.24"; less than a cent as "<$0.01".
+export function money(micros) {
+  const dollars = (micros ?? 0) / 1e6;
+  if (dollars > 0 && dollars < 0.01) return "<$0.01";
+  return `$${dollars.toLocaleString(undefined, {minimumFractionDigits: 2, maximumFractionDigits: 2})}`;
+}
+
+export function bytes(count) {
+  const unit = Math.min(4, Math.floor(Math.log2(Math.max(1, count)) / 10));
+  return `${unit ? (count / 1024 ** unit).toFixed(1) : count} ${["B", "KB", "MB", "GB", "TB"][unit]}`;
+}
+
+const CLOCK = new Intl.DateTimeFormat(undefined, {hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false});
+const DAY = new Intl.DateTimeFormat(undefined, {month: "short", day: "numeric"});
+const WHOLE = new Intl.DateTimeFormat(undefined, {dateStyle: "medium", timeStyle: "long"});
+export const clock = (ms) => CLOCK.format(ms);
+export const day = (ms) => DAY.format(ms);
+export const moment = (ms) => WHOLE.format(ms);
+
+// The time of day, with the date if it was on another day.
+export function when(ms, now = Date.now()) {
+  if (!ms) return "";
+  return new Date(ms).toDateString() === new Date(now).toDateString() ? clock(ms) : `${day(ms)} ${clock(ms)}`;
+}
+
+export const count = (many, one, more = `${one}s`) => `${number(many)} ${many === 1 ? one : more}`;
+export const ordinal = (place) => {
+  const tail = place % 100 > 10 && place % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][place % 10] ?? "th";
+  return `${place}${tail}`;
+};
+
+// Text of others as it can be shown: control characters as pictures, bidirectional overrides by name.
+export function visible(value) {
+  return String(value ?? "").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\u200b\ufeff]/g, picture);
+}
+
+function picture(each) {
+  const code = each.codePointAt(0);
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  if (code === 0x7f) return "␡";
+  return `⟨${code.toString(16).padStart(4, "0")}⟩`;
+}
+
+// "file:src/a.py" -> "src/a.py"; names and projects keep their kind.
+export const resource = (name) => (name?.startsWith("file:") ? name.slice(5) : name ?? "");
+
+// A word of a command line, quoted if a shell would read more into it.
+export const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${String(word).replaceAll("'", "'\\''")}'`);

@@ -1,0 +1,82 @@
+// Addresses of the page: the History API, patterns such as "/task/:project/:task", and `?at=OFFSET` for the past.
+
+import {signal} from "../vendor/signals-core/signals-core.js";
+
+// Returns the values of a path, or null if the pattern does not match.
+export function match(pattern, path) {
+  const wanted = pattern.split("/"), given = path.replace(/(.)\/$/, "$1").split("/");
+  if (wanted.length !== given.length) return null;
+  const values = {};
+  for (const [number, part] of wanted.entries()) {
+    if (part.startsWith(":")) {
+      const value = unescaped(given[number]);
+      if (!value) return null;
+      values[part.slice(1)] = value;
+    } else if (part !== given[number]) return null;
+  }
+  return values;
+}
+
+function unescaped(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}
+
+// Returns {view, values, query} of an address; the first view is shown at "/".
+export function resolve(views, url) {
+  const query = Object.fromEntries(url.searchParams);
+  if (url.pathname === "/") return {view: views[0], values: {}, query};
+  for (const view of views) {
+    for (const pattern of [view.path, ...(view.also ?? [])]) {
+      const values = match(pattern, url.pathname);
+      if (values) return {view, values, query};
+    }
+  }
+  return {view: null, values: {}, query};
+}
+
+const inBrowser = typeof location !== "undefined";
+export const address = signal(inBrowser ? new URL(location.href) : new URL("http://page/"));
+
+// Shows another address; `replace` leaves no step in the history. A moment of the past is kept.
+export function go(target, {replace = false} = {}) {
+  const url = new URL(target, location.href);
+  const at = address.peek().searchParams.get("at");
+  if (at && !url.searchParams.has("at") && !target.startsWith("?")) url.searchParams.set("at", at);
+  history[replace ? "replaceState" : "pushState"](null, "", url);
+  address.value = url;
+  if (!replace) globalThis.scrollTo?.(0, 0);
+}
+
+// Changes parameters of the address in place: setQuery({q: "auth"}); empty values disappear.
+export function setQuery(values, {replace = true} = {}) {
+  const url = new URL(address.peek());
+  for (const [name, value] of Object.entries(values)) {
+    if (value === "" || value === null || value === undefined) url.searchParams.delete(name);
+    else url.searchParams.set(name, value);
+  }
+  history[replace ? "replaceState" : "pushState"](null, "", url);
+  address.value = url;
+}
+
+// Lets links of this page change the address without a request.
+export function start() {
+  addEventListener("popstate", () => { address.value = new URL(location.href); });
+  document.addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = event.target.closest?.("a[href]");
+    if (!link || link.target || link.origin !== location.origin || link.hasAttribute("data-plain")) return;
+    event.preventDefault();
+    go(link.getAttribute("href"));
+  });
+}
+
+export const link = {
+  task: (project, task) => `/task/${encodeURIComponent(project)}/${encodeURIComponent(task)}`,
+  agent: (session) => `/agent/${encodeURIComponent(session)}`,
+  lock: (resource) => `/locks?on=${encodeURIComponent(resource)}`,
+  why: (kind, id) => `/why/${encodeURIComponent(kind)}/${encodeURIComponent(id)}`,
+};

@@ -1,0 +1,142 @@
+// What the page knows, as signals. Entries change the state at once; `frame` grows at most once per animation frame
+// and makes the page render. `shown` is the live state, or that of `?at=OFFSET`. `now` is the store's clock: it
+// ticks once a second while the page is visible.
+
+import {batch, computed, effect, signal} from "../vendor/signals-core/signals-core.js";
+import {get, queryOf} from "./api.js";
+import {Feed} from "./feed.js";
+import {address} from "./router.js";
+import {applyEntry, emptyState, fromSnapshot} from "./state.js";
+
+export {batch, computed, effect, signal};
+export const ENTRIES_MAX = 3000;
+
+export const frame = signal(0);
+export const now = signal(Date.now());
+export const status = signal({state: "loading", error: null, retryMs: 0});
+export const who = signal({user: "", role: "", project: "", label: ""});
+export const hub = signal({});
+export const firstOffset = signal(1);
+export const loaded = signal(false);
+export const past = signal(null); // {state, error, loading} while `?at=` shows a moment that is over
+export const entries = []; // the newest raw entries, oldest first
+
+let live = emptyState(), rules = {}, skewMs = 0;
+
+// The state to show: live, or at the moment that the address names.
+export const shown = computed(() => {
+  void frame.value;
+  return past.value?.state ?? live;
+});
+export const liveState = () => live;
+export const liveRules = () => rules;
+
+let asked = false;
+export function touch() {
+  if (asked) return;
+  asked = true;
+  const draw = () => {
+    asked = false;
+    frame.value += 1;
+  };
+  if (document.hidden) setTimeout(draw, 1000);
+  else requestAnimationFrame(draw);
+}
+
+const feed = new Feed({
+  load: () => get("/v1/page"),
+  connect: (offset) => new WebSocket(`${location.origin.replace(/^http/, "ws")}/v1/ws${queryOf({after: offset})}`),
+  on: {
+    snapshot(snapshot) {
+      live = fromSnapshot(snapshot);
+      rules = snapshot.rules;
+      skewMs = (snapshot.now_ms ?? Date.now()) - Date.now();
+      entries.length = 0;
+      batch(() => {
+        who.value = {...who.peek(), ...snapshot.who};
+        hub.value = snapshot.hub ?? {};
+        firstOffset.value = snapshot.first_offset ?? 1;
+        loaded.value = true;
+        now.value = Date.now() + skewMs;
+      });
+      touch();
+    },
+    entry(entry) {
+      applyEntry(live, rules, entry);
+      entries.push(entry);
+      if (entries.length > ENTRIES_MAX + 500) entries.splice(0, entries.length - ENTRIES_MAX);
+      touch();
+    },
+    status(found) {
+      status.value = found;
+    },
+  },
+});
+
+function tick() {
+  if (!document.hidden && !past.peek()) now.value = Date.now() + skewMs;
+}
+
+// Loads the state of a moment that is over, or returns to the live one.
+async function travel(at) {
+  if (!at) {
+    past.value = null;
+    tick();
+    return;
+  }
+  const query = at.startsWith("t") ? {time: at.slice(1)} : {at};
+  past.value = {...past.peek(), at, loading: true, error: null};
+  try {
+    const snapshot = await get("/v1/page", query);
+    if (past.peek()?.at !== at) return;
+    batch(() => {
+      past.value = {at, state: fromSnapshot(snapshot), rules: snapshot.rules, loading: false, error: null};
+      now.value = snapshot.at;
+    });
+  } catch (error) {
+    if (past.peek()?.at === at) past.value = {...past.peek(), loading: false, error};
+  }
+}
+
+export function start() {
+  effect(() => void travel(address.value.searchParams.get("at") ?? ""));
+  setInterval(tick, 1000);
+  document.addEventListener("visibilitychange", () => {
+    tick();
+    if (!document.hidden) feed.probe();
+  });
+  addEventListener("online", () => feed.probe());
+  addEventListener("pagehide", () => feed.stop());
+  addEventListener("pageshow", (event) => {
+    if (event.persisted) void feed.start();
+  });
+  return feed.start();
+}
+export const reconnect = () => feed.open();
+
+// Whether the reader may do what needs a role; nobody may act in the past.
+const RANK = {view: 1, operate: 2, admin: 3};
+export const may = (role) => !past.value && (RANK[who.value.role] ?? 0) >= (RANK[role] ?? 9);
+
+// A value in localStorage that survives without it; `name` is a key of this page.
+export function remembered(name, initial) {
+  const found = signal(initial);
+  try {
+    found.value = JSON.parse(localStorage.getItem(`coord.${name}`)) ?? initial;
+  } catch {
+    // private windows and foreign values: the initial value counts
+  }
+  let first = true;
+  effect(() => {
+    const value = found.value;
+    if (first) first = false;
+    else {
+      try {
+        localStorage.setItem(`coord.${name}`, JSON.stringify(value));
+      } catch {
+        // no room or not allowed: it counts until the page closes
+      }
+    }
+  });
+  return found;
+}

@@ -1,0 +1,150 @@
+// Now: what needs you, then every agent in words, and what happened while you were away.
+
+import {path} from "../core/api.js";
+import {locksBySession, matches, needsYou, sessionList, sessionState, tasksBySession} from "../core/derive.js";
+import {ago, count, duration, left, money, percent, quoted, resource} from "../core/format.js";
+import {link, setQuery} from "../core/router.js";
+import {entries, remembered} from "../core/store.js";
+import {act} from "../parts/act.js";
+import {chip, choice, code, empty, filterField, foreign, heading, html, icon, meter, nothing, repeat, time} from "../parts/html.js";
+import {list} from "../parts/list.js";
+
+const shape = remembered("now.shape", "cards");
+const CARDS_MAX = 60;
+
+export const view = {path: "/now", title: "Now", key: "n", icon: "now", order: 1, render};
+
+function render(context) {
+  const {state, now, q} = context;
+  const needs = needsYou(state);
+  const sessions = sessionList(state, Math.floor(now / 60_000) * 60_000).filter((each) => !q || matches(q, searchText(each, state)));
+  return html`
+    ${needs.length ? needed(needs, context) : nothing}
+    <section aria-labelledby="agents">
+      <header class="heading"><h2 id="agents">Agents</h2><span class="detail">${summary(state, now)}</span>
+        <span class="actions">${filterField(q, (text) => setQuery({q: text}), "Filter agents")}
+          ${choice("Shape", shape.value, [["cards", html`${icon("cards")}<span class="hidden">Cards</span>`], ["rows", html`${icon("rows")}<span class="hidden">Rows</span>`]],
+            (value) => { shape.value = value; })}</span></header>
+      ${sessions.length ? agents(sessions, context) : nobody(q)}
+    </section>`;
+}
+
+const nobody = (q) => (q
+  ? empty("No agent fits", "Press escape to see all of them.")
+  : empty("No agent is working", html`They appear here as soon as one starts: ${code("coord init")} sets up Claude Code, Codex and Gemini.`));
+
+function searchText(session, state) {
+  const task = tasksBySession(state).get(session.session);
+  return [session.agent, session.role, session.tool, session.model, session.file, session.session, task?.task, task?.title].join(" ");
+}
+
+function summary(state, now) {
+  const tones = {};
+  for (const session of state.tables.sessions.values()) {
+    const {tone} = sessionState(session, state, now);
+    tones[tone] = (tones[tone] ?? 0) + 1;
+  }
+  const words = [["work", "working"], ["wait", "waiting"], ["ask", "asking"], ["bad", "in trouble"], ["idle", "idle"]];
+  return words.filter(([tone]) => tones[tone]).map(([tone, word]) => `${tones[tone]} ${word}`).join(" · ");
+}
+
+// --- what needs you ---
+
+const needed = (needs, context) => html`
+  <section class="needs" aria-labelledby="needs"><header class="heading"><h2 id="needs">Needs you</h2>
+    <span class="detail">${count(needs.length, "thing")}</span></header>
+    <ul class="cards wide">${repeat(needs.slice(0, 50), (item) => item.key, (item) => html`<li>${NEEDS[item.kind](item.record, context)}</li>`)}</ul>
+    ${needs.length > 50 ? html`<p class="muted">and ${needs.length - 50} more</p>` : nothing}</section>`;
+
+const need = (tone, name, title, since, body, actions) => html`
+  <article class="card need" data-tone=${tone} data-row tabindex="-1">
+    <header>${icon(name)}<h3>${title}</h3><span class="muted end">${since}</span></header>
+    <div class="text">${body}</div><footer>${actions}</footer></article>`;
+
+const agentLink = (session, agent) => html`<a href=${link.agent(session)}>${foreign(agent || session)}</a>`;
+
+const NEEDS = {
+  question: (record, {now}) => need("ask", "question", html`${agentLink(record.session, record.agent)} asks`, time(record.asked_ms, ago(record.asked_ms, now)),
+    html`${foreign(record.text, "pre")}${expiry(record, now)}`, answers(record)),
+  permission: (record, {now}) => need("ask", "permission", html`${agentLink(record.session, record.agent)} needs permission`, time(record.asked_ms, ago(record.asked_ms, now)),
+    html`${foreign(record.text, "pre")}${expiry(record, now)}`, answers(record)),
+  alert: (record, {now}) => need(record.severity === "critical" ? "bad" : "wait", "alert", foreign(record.subject || record.rule), time(record.since_ms, ago(record.since_ms, now)),
+    foreign(record.text, "pre"), html`${closeAlert(record, true)}${closeAlert(record, false)}<a class="button small" href=${link.why("alert", record.id)}>Why</a>`),
+  task: (record, {now}) => need("bad", "task", html`<a href=${link.task(record.project, record.task)}>${foreign(record.task)}</a> ${record.state}`,
+    time(record.ended_ms, ago(record.ended_ms, now)), html`<p>${foreign(record.title)}</p>${foreign(record.reason, "pre muted")}`,
+    html`${taskAct(record, "retry", "Retry", "It returns to the queue.")}${taskAct(record, "skip", "Skip", "Tasks that depend on it become ready.")}
+      <a class="button small" href=${link.why("task", `${record.project}/${record.task}`)}>Why</a>`),
+  session: (record, {now}) => need("bad", "session", html`${agentLink(record.session, record.agent)} hangs`, time(record.seen_ms, ago(record.seen_ms, now)),
+    html`<p>No sign of life for ${duration((now - (record.seen_ms ?? now)) / 1000)}${record.file ? html`, last on ${code(resource(record.file))}` : nothing}.</p>`,
+    html`<a class="button small" href=${link.agent(record.session)}>Look</a>`),
+};
+
+const expiry = (record, now) => (record.expires_ms ? html`<p class="muted">${record.expires_ms < now ? "It has expired" : html`Expires in ${left(record.expires_ms, now)}`}</p>` : nothing);
+
+function answers(record) {
+  const options = record.options ?? [];
+  const say = (answer, more = {}) => ({
+    title: "Answer", role: "operate", small: true, verb: "Answer", reason: "reason", done: "Answered",
+    command: (values) => `coord decide ${record.id} ${quoted(values.answer ?? answer)}${more.other ? " --other" : ""}${values.reason ? ` --reason ${quoted(values.reason)}` : ""}`,
+    request: (values) => ({path: path`/v1/questions/${record.id}/answer`, body: {
+      answer: values.answer ?? answer, ...(values.reason ? {reason: values.reason} : {}), ...(more.other ? {other: true} : {})}}),
+    ...more,
+  });
+  return html`${options.map((option, place) => act({...say(option), label: option, kind: place === 0 ? "primary" : ""}))}
+    ${record.kind === "permission" ? nothing : act({...say("", {other: options.length > 0}), label: options.length ? "Other…" : "Answer…",
+      fields: [{name: "answer", label: "Answer", rows: 2, required: true}]})}
+    ${act({label: "Withdraw", small: true, title: "Withdraw the question", reason: "reason", done: "Withdrawn", words: "The agent goes on without an answer.",
+      request: (values) => ({path: path`/v1/questions/${record.id}/withdraw`, body: values.reason ? {reason: values.reason} : {}}), command: ""})}`;
+}
+
+const closeAlert = (record, right) => act({
+  label: right ? "Right" : "False alarm", small: true, title: right ? "Close: the alert was right" : "Close: a false alarm", done: "Closed", reason: "note", verb: "Close",
+  command: (values) => `coord alerts close ${record.id} --${right}${values.note ? ` --note ${quoted(values.note)}` : ""}`,
+  request: (values) => ({path: path`/v1/alerts/${record.id}/close`, body: {right, ...(values.note ? {note: values.note} : {})}}),
+});
+
+const taskAct = (record, verb, label, words) => act({
+  label, words, small: true, role: "admin", title: `${label} ${record.task}`, done: `${label}: done`, ...(verb === "skip" ? {reason: "reason", hurts: true} : {kind: "primary"}),
+  command: (values) => `coord --project ${quoted(record.project)} task ${verb} ${quoted(record.task)}${values.reason ? ` --reason ${quoted(values.reason)}` : ""}`,
+  request: (values) => ({path: path`/v1/projects/${record.project}/tasks/${record.task}/` + verb, body: values.reason ? {reason: values.reason} : {}}),
+});
+
+// --- agents ---
+
+function agents(sessions, context) {
+  if (shape.value === "rows" || sessions.length > CARDS_MAX) {
+    return html`<div class="table agents" role="presentation"><div class="line head" aria-hidden="true"><span>Agent</span><span>State</span><span>Task</span><span>File</span>
+      <span>Seen</span><span>Context</span><span>Cost</span></div>
+      ${list({items: sessions, height: 40, label: "Agents", key: (each) => each.session, row: (each) => agentRow(each, context)})}</div>`;
+  }
+  return html`<ul class="cards">${repeat(sessions, (each) => each.session, (each) => html`<li>${agentCard(each, context)}</li>`)}</ul>`;
+}
+
+const toolWords = (session) => [session.tool, session.model].filter(Boolean).join(" · ");
+
+function agentCard(session, {state, now}) {
+  const found = sessionState(session, state, now), task = tasksBySession(state).get(session.session);
+  const locks = locksBySession(state).get(session.session)?.length ?? 0;
+  return html`<a class="card agent" href=${link.agent(session.session)} data-tone=${found.tone} data-row>
+    <header>${foreign(session.agent ?? session.session, "name")}${session.role ? html`<span class="tag">${session.role}</span>` : nothing}
+      <span class="end">${chip(found.tone, found.word)}</span></header>
+    <p class="words" title=${found.words}>${found.words ? foreign(found.words) : html`<span class="muted">${toolWords(session) || "—"}</span>`}</p>
+    <p class="task">${task ? html`${icon("task")}<b>${foreign(task.task)}</b> <span class="muted">${foreign(task.title ?? "")}</span>` : html`<span class="muted">no task</span>`}</p>
+    <footer><span title="Last sign of life">${icon("clock")}${time(session.seen_ms, ago(session.seen_ms, now)) }</span>
+      ${locks ? html`<span title="Locks">${icon("locks")}${locks}</span>` : nothing}
+      ${session.context_percent ? html`<span title="Context used">${meter(session.context_percent / 100, "Context used", contextTone(session))}${percent(session.context_percent)}</span>` : nothing}
+      ${session.cost ? html`<span class="end" title="Cost">${money(session.cost)}</span>` : nothing}</footer></a>`;
+}
+
+const contextTone = (session) => (session.context_percent > 85 ? "bad" : session.context_percent > 70 ? "wait" : "accent");
+
+function agentRow(session, {state, now}) {
+  const found = sessionState(session, state, now), task = tasksBySession(state).get(session.session);
+  return html`<a class="row" href=${link.agent(session.session)} data-row><span class="cut">${foreign(session.agent ?? session.session, "name")} <span class="muted">${session.role ?? ""}</span></span>
+    <span class="cut">${chip(found.tone, found.word)} <span class="muted" title=${found.words}>${foreign(found.words)}</span></span>
+    <span class="cut">${task ? foreign(task.task) : ""}</span><span class="cut">${session.file ? foreign(resource(session.file)) : ""}</span>
+    <span class="number">${time(session.seen_ms, ago(session.seen_ms, now))}</span>
+    <span class="number">${session.context_percent ? percent(session.context_percent) : ""}</span><span class="number">${session.cost ? money(session.cost) : ""}</span></a>`;
+}
+
+export {entries};

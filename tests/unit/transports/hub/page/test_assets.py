@@ -1,0 +1,123 @@
+"""The files of the page: those that were there at the start, public, compressed, and with an ETag."""
+
+import gzip
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coord.transports.hub.page.assets import CSP, FOLDER, ROUTES, TYPES, assets, find_assets
+from tests.support.hub.site import Site, open_site
+
+BUDGET_BYTES = 150 * 1024
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with open_site() as found:
+        yield found
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_every_address_delivers_the_page(site: Site, route: str) -> None:
+    path = route.replace("{address...}", "shop/A-1")
+    plain, known = site.ask("GET", path), site.ask("GET", path, site.token())
+    assert (plain.status, plain.body) == (200, known.body)
+    assert plain.header("content-type") == "text/html; charset=utf-8"
+    assert plain.header("content-security-policy") == CSP
+    assert plain.header("cache-control") == "no-cache"
+
+
+def test_the_policy_allows_nothing_inline_and_nothing_foreign() -> None:
+    assert "unsafe" not in CSP
+    assert "http" not in CSP
+    assert "*" not in CSP
+    assert "default-src 'none'" in CSP
+    assert "require-trusted-types-for 'script'" in CSP
+
+
+@pytest.mark.parametrize("name", sorted(assets()))
+def test_every_file_is_served_once_it_is_needed(site: Site, name: str) -> None:
+    if name == "index.html":
+        assert site.ask("GET", f"/static/{name}").status == 404, "it has an address, and its policy, already"
+        return
+    whole = site.ask("GET", f"/static/{name}")
+    assert (whole.status, whole.body) == (200, (FOLDER / name).read_bytes())
+    assert whole.header("content-type") == TYPES[Path(name).suffix]
+    zipped = site.ask("GET", f"/static/{name}", Accept_Encoding="br, gzip")
+    again = site.ask(
+        "GET", f"/static/{name}", Accept_Encoding="br, gzip", If_None_Match=zipped.header("etag")
+    )
+    assert (again.status, again.body) == (304, b"")
+    if zipped.header("content-encoding"):
+        assert gzip.decompress(zipped.body) == whole.body
+        assert zipped.header("etag") != whole.header("etag")
+
+
+@pytest.mark.parametrize("accepted", ["", "identity", "br", "gzip;q=0", "gzip; q=0.000", "xgzip"])
+def test_who_does_not_take_gzip_gets_plain_text(site: Site, accepted: str) -> None:
+    assert site.ask("GET", "/static/app.js", Accept_Encoding=accepted).header("content-encoding") == ""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "../assets.py",
+            "..%2Fassets.py",
+            "%2e%2e/assets.py",
+            "core/../app.js",
+            "core",
+            "core/",
+            "/etc/passwd",
+        ),
+        *(
+            "app.js/",
+            "APP.JS",
+            "app.js%00",
+            "./app.js",
+            "vendor/../../__init__.py",
+            "%2Fetc%2Fpasswd",
+            "~root",
+        ),
+    ],
+)
+def test_no_other_name_reaches_a_file(site: Site, path: str) -> None:
+    assert site.ask("GET", f"/static/{path}").status in (400, 404)
+
+
+def test_a_link_and_an_unknown_type_are_left_out(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.js"
+    secret.write_text("secret")
+    folder = tmp_path / "static"
+    folder.mkdir()
+    (folder / "app.js").write_text("1")
+    (folder / "link.js").symlink_to(secret)
+    (folder / "linked").symlink_to(tmp_path)
+    (folder / "notes.key").write_text("private")
+    assert list(find_assets(folder)) == ["app.js"]
+
+
+def test_the_page_stays_small() -> None:
+    """What a browser loads for all views, as it travels."""
+    size = sum(len(each.compressed or each.body) for each in assets().values())
+    assert size < BUDGET_BYTES
+
+
+def test_no_file_has_inline_code_or_names_another_host() -> None:
+    page = (FOLDER / "index.html").read_text()
+    assert re.findall(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style", page) == []
+    for path in FOLDER.rglob("*"):
+        if path.suffix in (".js", ".css", ".html") and "vendor" not in path.parts:
+            text = path.read_text().replace("http://www.w3.org/", "").replace("http://page/", "")
+            assert not re.search(r"https?://\w", text), path
+            assert not re.search(r"(?<![.\w-])style=[\"'$]", text), path
+            assert "innerHTML" not in text, path
+
+
+def test_every_import_leads_to_a_file() -> None:
+    for path in FOLDER.rglob("*.js"):
+        for name in re.findall(r"""(?:from|import)\s*["']([^"']+)["']""", path.read_text()):
+            assert name.startswith("."), f"{path}: {name} needs an import map"
+            assert (path.parent / name).resolve().is_file(), f"{path}: {name}"
