@@ -26,6 +26,8 @@ class CachedRange:
     def seen(self, limit: int, written: dict[str, Written], own: dict[str, Written]) -> list[tuple[str, str]]:
         """Return the first records that no write hides."""
         records, at = self.records, self.first
+        if not (written or own):
+            return [(record.key, record.index_key) for record in records[:limit]]
         while at < len(records) and records[at].key in written:
             at += 1
         self.first = at

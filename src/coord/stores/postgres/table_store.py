@@ -83,8 +83,9 @@ class PostgresStore(RangeReader):
         parts: list[list[Record]] = [[], *([] for _ in ranges)]
         if ranges:
             head, floor, rows = self._log.read(self._sql.load_ranges, wanted, *_bounds(ranges))
-            for position, *row in rows:
-                parts[position].append(checksums.checked(*row))
+            checked = checksums.checked_all(row[1:] for row in rows)
+            for row, record in zip(rows, checked, strict=True):
+                parts[row[0]].append(record)
         else:
             head, floor, rows = self._log.read(self._sql.load, wanted)
             parts[0] = checksums.checked_all(rows)

@@ -175,10 +175,7 @@ class SqliteStore(RangeReader):
                 raise damaged(f"log {self._log} is missing in {self._database.path}")
             row = self._know(read_log_row(checksums, self._row, rows.pop(0)[1:]))
             records = {record.key: record for record in checksums.checked_all(rows)}
-            scanned = [
-                [self._checked_in_range(*each) for each in cursor.execute(*scan_statement(self._log, range_))]
-                for range_ in ranges
-            ]
+            scanned = [self._read_range(cursor, range_) for range_ in ranges]
             if verify:
                 self._verify(cursor)
         if len(records) < len(wanted):
@@ -187,19 +184,17 @@ class SqliteStore(RangeReader):
                     records[key] = checksums.absent(key, row.floor)
         return Loaded(records, ReadPoint(row.head, row.floor), scanned)
 
-    def _checked_in_range(
-        self,
-        key: str,
-        version: int,
-        checksum: int,
-        value: bytes | None,
-        index_key: str,
-        indexed_key: str = "",
-    ) -> Record:
-        """Return a record of a range; `indexed_key` is its key in the index, if the index led to it."""
-        if key is None or (value is None and indexed_key):
-            raise damaged(f"the index of {self._database.path} names {indexed_key!r}, which has no record")
-        return self._checksums.checked(key, version, checksum, value, index_key)
+    def _read_range(self, cursor: sqlite3.Cursor, range_: Range) -> list[Record]:
+        """Return the records of a range; what the index names has to be there."""
+        rows = cursor.execute(*scan_statement(self._log, range_)).fetchall()
+        if range_.by == "key":
+            return self._checksums.checked_all(rows)
+        for key, _, _, value, _, indexed_key in rows:
+            if key is None or value is None:
+                raise damaged(
+                    f"the index of {self._database.path} names {indexed_key!r}, which has no record"
+                )
+        return self._checksums.checked_all(row[:-1] for row in rows)
 
     def verify(self) -> None:
         """Run every check of SQLite itself, and count the records."""
