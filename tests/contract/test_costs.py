@@ -14,9 +14,12 @@ import msgspec
 import psycopg
 import pytest
 
+from coord.core.brief.commands import GetBrief
 from coord.core.identity import Caller
 from coord.core.ids import work_product_ref
+from coord.core.lifecycle.commands import Register
 from coord.core.limits import UNLIMITED_TENANT
+from coord.core.locks.commands import AcquireLocks
 from coord.core.plans.commands import AddTasks, ClaimNext, NewTask
 from coord.core.tasks.commands import AsSession, SubmitResult, SubmitResults
 from coord.sdk.coordinator import TaskCoordinator
@@ -215,6 +218,23 @@ def test_the_next_task_of_several_classes(in_memory: CostHarness) -> None:
     assert engine.call(harness.next_task("worker")).task.task_id == "task-0"
     cost = harness.cost(lambda: engine.call(harness.next_task("worker")).task.task_id == "task-1")
     assert (cost.commits, cost.loads, cost.ranges) == (1, 3, 7)
+
+
+def test_a_brief_among_many_agents(in_memory: CostHarness) -> None:
+    """However many agents there are, the store is asked twice: for all that they have, then for the tasks."""
+    harness = in_memory
+    engine = harness.coordinator.engine(harness.tenant)
+    if harness.tenant != UNLIMITED_TENANT:
+        harness.coordinator.set_limits(harness.tenant, max_concurrent_claims=100, max_active_sessions=100)
+    engine.call(AddTasks("shop", tuple(NewTask(task_id=f"task-{number}") for number in range(99))))
+    crew = [Caller(f"agent-{number}", project="shop") for number in range(50)]
+    engine.call_many([Register(caller=each, peers=False) for each in crew])
+    engine.call_many([AcquireLocks(each, "r", (f"file:{each.session}",)) for each in crew])
+    engine.call_many([harness.next_task(each.session) for each in crew])
+    for health in (True, False):
+        brief = GetBrief(crew[0], health=health)
+        cost = harness.cost(lambda brief=brief: len(engine.call(brief).crew) == len(crew) - 1)  # type: ignore[misc]
+        assert (cost.commits, cost.loads) == (0, 2)
 
 
 def test_several_tasks_in_one_step(in_memory: CostHarness) -> None:

@@ -4,7 +4,7 @@ import msgspec
 
 from coord.core import keys
 from coord.core.brief.commands import Brief, GetBrief, Health
-from coord.core.brief.crew import Crew, Member, crew_ranges, read_crew
+from coord.core.brief.crew import Crew, Member, crew_ranges, read_crew, role_name
 from coord.core.brief.health import health_ranges, read_health
 from coord.core.errors import Invalid
 from coord.core.locks.locks import ended_by_time, locks_of
@@ -12,15 +12,22 @@ from coord.core.messages.commands import DelegationInfo, ListDelegations
 from coord.core.messages.delegations import list_delegations
 from coord.core.messages.receive import waiting_messages
 from coord.core.ranges import Range
-from coord.core.sessions.identify import find_session
+from coord.core.sessions.identify import caller_reads, find_session
 from coord.core.sessions.schema import Session
 from coord.core.sessions.state import is_terminal
-from coord.core.tasks.activity import describe
+from coord.core.tasks.activity import CLAIMS_READ, describe
 from coord.core.transaction import PAGE, Transaction
 
 LEAD = "lead"
 """The word in the role of a session that leads others."""
 DIGEST_CHARS = 16
+
+
+def brief_keys(command: GetBrief) -> list[str]:
+    """Return the records that a brief is read from, besides its ranges."""
+    session = command.caller.session
+    mine = (keys.waits(session), keys.mailbox(session)) if session else ()
+    return [*caller_reads(command), keys.SETTINGS, keys.BROADCAST_HEAD, *mine]
 
 
 def brief_ranges(command: GetBrief) -> list[Range]:
@@ -30,6 +37,7 @@ def brief_ranges(command: GetBrief) -> list[Range]:
     if caller.session:
         mine = (keys.session_lock_prefix(caller.session), keys.inbox_prefix(caller.session))
         ranges += [Range(prefix, "key", PAGE) for prefix in mine]
+        ranges.append(Range(keys.by_session_prefix(caller.session), "key", CLAIMS_READ))
     return [*ranges, *(health_ranges(caller.project) if command.health and caller.project else ())]
 
 
@@ -129,11 +137,12 @@ def _digest(members: list[Member], health: Health | None) -> str:
     """
     crew = [
         (
-            *(member.session.session_id, member.info.role_name, member.session.parent, member.session.model),
+            *(session.session_id, role_name(session), session.parent, session.model),
             *(member.state if member.state == "blocked" or is_terminal(member.state) else "", member.task),
             *member.locked,
         )
         for member in members
+        for session in (member.session,)
     ]
     plan = (
         ()

@@ -100,7 +100,7 @@ class GetBrief(SessionCommand, frozen=True):
     """
 
     rule = "coord.core.brief.brief:get_brief"
-    prefetch_keys = "coord.core.sessions.identify:caller_reads"
+    prefetch_keys = "coord.core.brief.brief:brief_keys"
     prefetch_ranges = "coord.core.brief.brief:brief_ranges"
     reply = Brief
     reads_only = True

@@ -6,6 +6,7 @@ them would take longer than all the reads, and the sweep finds the dead.
 """
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from coord.core import keys
@@ -19,7 +20,7 @@ from coord.core.sessions.liveness import liveness, thresholds_of
 from coord.core.sessions.schema import Session
 from coord.core.sessions.state import session_state
 from coord.core.tasks.schema import ACTIVE, Spec, Task, as_of
-from coord.core.transaction import PAGE, Found, Transaction
+from coord.core.transaction import Found, Transaction
 
 READ_MAX = 1000
 """How many entries of a range are read for all sessions together; beyond that, for each session."""
@@ -69,19 +70,19 @@ class Crew(NamedTuple):
 
 def role_name(session: Session) -> str:
     """Return the role of a session for people: `Code Reviewer`; without a role, the name of its agent."""
-    words = session.role.replace("-", " ").replace("_", " ").split()
-    if words:
-        return " ".join(word if word[:1].isupper() else word.capitalize() for word in words)
-    return session.agent or (PERSON if session.person else AGENT)
+    return _titled(session.role) or session.agent or (PERSON if session.person else AGENT)
+
+
+@lru_cache(maxsize=256)
+def _titled(role: str) -> str:
+    words = role.replace("-", " ").replace("_", " ").split()
+    return " ".join(word if word[:1].isupper() else word.capitalize() for word in words)
 
 
 def crew_ranges() -> list[Range]:
     """Return the ranges that the crew is read from."""
-    whole = (keys.LOCK_PREFIX, keys.BY_SESSION_PREFIX, keys.WAITS_PREFIX)
-    return [
-        Range(keys.SESSION_PREFIX, "key", PAGE),
-        *(Range(prefix, "key", READ_MAX) for prefix in whole),
-    ]
+    whole = (keys.SESSION_PREFIX, keys.LOCK_PREFIX, keys.BY_SESSION_PREFIX, keys.WAITS_PREFIX)
+    return [Range(prefix, "key", READ_MAX) for prefix in whole]
 
 
 def read_crew(tx: Transaction, project: str, repository: str, own: str, now: int) -> Crew:
@@ -91,14 +92,14 @@ def read_crew(tx: Transaction, project: str, repository: str, own: str, now: int
     """
     everyone = [
         session
-        for page in tx.pages(keys.SESSION_PREFIX)
+        for page in tx.pages(keys.SESSION_PREFIX, limit=READ_MAX)
         for found in page
         if (session := tx.get(found.key, Session)) is not None
     ]
     here = [each for each in everyone if each.session_id != own and _works_here(each, project, repository)]
     living = [session for session in here if not session.ended_ms]
     names = {session.session_id for session in living}
-    locked, tasks, waiting = _locks(tx, names, now), _claims(tx, names, now), _waits(tx, names)
+    locked, tasks, waiting = _locks(tx, names, now), _claims(tx, names, own, now), _waits(tx, names)
     descriptions = _descriptions(tx, tasks.values())
     thresholds = thresholds_of(tx)
     evidence = _evidence(tx, living, now)
@@ -160,16 +161,18 @@ class _Claim(NamedTuple):
     claimed_ms: int
 
 
-def _claims(tx: Transaction, names: set[str], now: int) -> dict[str, _Claim]:
-    """Return the newest active claim of each session."""
+def _claims(tx: Transaction, names: set[str], own: str, now: int) -> dict[str, _Claim]:
+    """Return the newest active claim of each session; the caller's own are loaded with them."""
     found = tx.scan(keys.BY_SESSION_PREFIX, limit=READ_MAX)
     if len(found) == READ_MAX:
         found = _of_each(tx, map(keys.by_session_prefix, names))
     claimed = [keys.parts(each.key)[1:] for each in found]
-    claimed = [each for each in claimed if each[0] in names]
-    tx.prefetch(*(keys.task(project, task_id) for _, project, task_id in claimed))
+    claimed = [each for each in claimed if each[0] in names or each[0] == own]
+    tx.prefetch(*(of(project, task_id) for _, project, task_id in claimed for of in (keys.task, keys.spec)))
     newest: dict[str, _Claim] = {}
     for name, project, task_id in claimed:
+        if name == own:
+            continue
         task = tx.get(keys.task(project, task_id), Task)
         if task is None or task.session != name or as_of(task, now).claim is not ACTIVE:
             continue

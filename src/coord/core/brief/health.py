@@ -8,9 +8,11 @@ from coord.core.questions.questions import open_questions
 from coord.core.ranges import Range
 from coord.core.tasks.schema import Task
 from coord.core.tasks.types import TaskStatus
-from coord.core.transaction import PAGE, Transaction
+from coord.core.transaction import Transaction
 
 CRITICAL, WARNING, HEALTHY = "🔴", "⚠️", "✅"
+READ_MAX = 1000
+"""How many entries of a range one question to the store reads."""
 BLOCKED_READ = 2000
 """How many unfinished tasks are read to count the blocked ones."""
 
@@ -18,7 +20,7 @@ BLOCKED_READ = 2000
 def health_ranges(project: str) -> list[Range]:
     """Return the ranges that the health of a project is read from."""
     prefixes = (keys.spec_prefix(project), keys.unfinished_prefix(project), keys.stuck_prefix(project))
-    return [Range(prefix, "key", PAGE) for prefix in (*prefixes, keys.ASKING_PREFIX)]
+    return [Range(prefix, "key", READ_MAX) for prefix in (*prefixes, keys.ASKING_PREFIX)]
 
 
 def read_health(tx: Transaction, project: str, states: Sequence[str], done: int, now: int) -> Health:
@@ -51,7 +53,7 @@ def is_many_idle(active: int, idle: int) -> bool:
 
 
 def _count(tx: Transaction, prefix: str) -> int:
-    return sum(len(page) for page in tx.pages(prefix))
+    return sum(len(page) for page in tx.pages(prefix, limit=READ_MAX))
 
 
 def _count_blocked(tx: Transaction, project: str) -> int:
