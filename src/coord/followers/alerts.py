@@ -27,6 +27,11 @@ class AlertsFollower(Follower):
         """Note that something happened, unless a check itself did."""
         self._news = self._news or not logged.event.startswith("alert.")
 
+    def apply_entry(self, events: list[LoggedEvent]) -> None:
+        """Look at events until one says that something happened."""
+        if not self._news:
+            super().apply_entry(events)
+
     def dump(self) -> bytes:
         """Return no state."""
         return b""

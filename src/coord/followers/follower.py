@@ -77,6 +77,11 @@ class Follower(ABC):
     def apply(self, logged: LoggedEvent) -> None:
         """Take an event into the state; events of one entry come in their order."""
 
+    def apply_entry(self, events: list[LoggedEvent]) -> None:
+        """Take the events of one entry into the state."""
+        for logged in events:
+            self.apply(logged)
+
     @abstractmethod
     def dump(self) -> bytes:
         """Return the state; equal states give equal bytes."""

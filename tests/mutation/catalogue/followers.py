@@ -56,6 +56,13 @@ MUTANTS = [
         ("tests/unit/transports/hub/followers/test_run.py::test_the_hub_says_what_its_followers_have_read",),
     ),
     Mutant(
+        "a busy log is saved with each page",
+        "coord.followers.runner:FollowerRun.act",
+        "now >= self._pause_until_ms",
+        "True",
+        (f"{RUNNER}::test_a_busy_log_is_saved_at_most_once_a_second",),
+    ),
+    Mutant(
         "trimmed entries are not counted as missed",
         "coord.followers.runner:FollowerRun.skip_to",
         "self.missed += first - 1 - self.offset",

@@ -5,6 +5,7 @@ from tests.mutation.mutant import Mutant, seeds
 SCRAPE = "tests/unit/transports/hub/followers/test_scrape.py"
 CONFIG = "tests/unit/followers/metrics/test_config.py"
 OBSERVE = "tests/unit/integrations/shell_effects/test_observe.py"
+COUNTS = "tests/unit/followers/metrics/test_counts.py"
 REPORT = "tests/unit/followers/metrics/test_report.py"
 LANDING = "tests/unit/integrations/git/gate/test_check_landing.py"
 GAUGES = "tests/unit/followers/metrics/test_gauges.py"
@@ -168,6 +169,13 @@ MUTANTS = [
         'details.get("use") == HOOK',
         "False",
         (f"{OBSERVE}::test_overwrites_are_counted_where_they_were_stopped",),
+    ),
+    Mutant(
+        "every project has its series",
+        "coord.followers.metrics.counts:Counts._new_numbers",
+        "len(series) >= LABELS_MAX",
+        "False",
+        (f"{COUNTS}::test_labels_are_bounded",),
     ),
     Mutant(
         "a report starts too late",

@@ -9,7 +9,15 @@ import pytest
 
 from coord.core.followers import FollowerInfo, ForgetFollower, ListFollowers, ReadFollower
 from coord.followers.follower import Follower, LogSource
-from coord.followers.runner import LEASE_MS, RETRY_MS, SAVE_EVENTS, SAVE_MS, NewFollower, Runner
+from coord.followers.runner import (
+    LEASE_MS,
+    RETRY_MS,
+    SAVE_EVENTS,
+    SAVE_MS,
+    SAVE_PAUSE_MS,
+    NewFollower,
+    Runner,
+)
 from coord.host.processes import describe
 from coord.host.store_location import StoreLocation
 from coord.sdk.log_reader import LoggedEvent
@@ -154,6 +162,23 @@ def test_a_state_is_saved_after_many_events_or_some_time(harness: StoreHarness) 
     work(harness, SAVE_EVENTS // 2)
     current.step()
     assert saved(harness).offset > head
+
+
+def test_a_busy_log_is_saved_at_most_once_a_second(
+    harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each save is a commit beside those that the events come from."""
+    monkeypatch.setattr("coord.followers.runner.SAVE_EVENTS", 4)
+    current = runner(harness)
+    work(harness, 2)
+    current.step()
+    first = saved(harness).offset
+    work(harness, 2)
+    current.step()
+    assert saved(harness).offset == first
+    harness.pass_seconds(SAVE_PAUSE_MS / 1000)
+    current.step()
+    assert saved(harness).offset > first
 
 
 def test_a_follower_that_fails_is_alone(harness: StoreHarness) -> None:

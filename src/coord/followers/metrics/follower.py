@@ -26,8 +26,13 @@ class MetricsFollower(Follower):
         self._lock = threading.Lock()
 
     def apply(self, logged: LoggedEvent) -> None:
+        self.apply_entry([logged])
+
+    def apply_entry(self, events: list[LoggedEvent]) -> None:
+        """Count events, with one turn of the lock for all of them."""
         with self._lock:
-            self.counts.apply(logged)
+            for logged in events:
+                self.counts.apply(logged)
 
     def snapshot(self) -> Counts:
         """Return a copy of the counts, for another thread than the one that counts."""
