@@ -41,8 +41,10 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
             asked = [_time(partial(engine.call, command)) for _ in range(CALLS)]
             drawn = [_time(partial(crew_update, brief)) for _ in range(CALLS)]
             among = f"{name} among {agents} agents"
-            yield Figure.middle_of(asked, "briefs", store, f"query for {among}", "ms", most=BRIEF_MS_MAX)
-            yield Figure.middle_of(drawn, "briefs", store, f"text for {among}", "ms", most=BRIEF_MS_MAX)
+            both = [query + text for query, text in zip(asked, drawn, strict=True)]
+            yield Figure.middle_of(both, "briefs", store, f"brief for {among}", "ms", most=BRIEF_MS_MAX)
+            yield Figure.middle_of(asked, "briefs", store, f"its query for {among}", "ms")
+            yield Figure.middle_of(drawn, "briefs", store, f"its text for {among}", "ms")
         yield from _calls(engine, store)
     finally:
         engine.close()

@@ -10,13 +10,14 @@ import time
 from array import array
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
-from time import perf_counter
-from typing import Any
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
 
 from bench.figures import Figure
 from bench.hub import run
 from bench.places import Places
-from bench.scale import Scale
+from bench.scale import TINY, Scale
 from coord.core.identity import Caller
 from coord.core.lifecycle.commands import Register
 from coord.core.plans.commands import AddTasks, NewTask
@@ -44,11 +45,13 @@ EVENTS_PER_S = 2_000
 TICKS_PER_S = 100
 LAG_MS_MOST = 250.0
 COST_MOST = 10.0
+COST_PAIRS, COST_SECONDS, LEAD_SHARE = 10, 0.3, 0.4
 SCRAPE_MS_MOST = 50.0
 CALLERS = 32
 LEASE_MS = 600_000
 PATIENCE_S = 60
 LAG = "lag"
+TICK_S = 0.001
 
 _numbers = itertools.count()
 
@@ -165,7 +168,12 @@ async def _lag(url: str, scale: Scale, store: str) -> Figure:
 
 
 async def _cost(url: str, scale: Scale, store: str) -> Figure:
-    """Commit as fast as possible, in turns with and without the followers."""
+    """Commit as fast as possible, in turns with and without the followers; compare the turns of each pair.
+
+    A store that grows gets slower, so the order changes from pair to pair, and each turn begins with commits
+    that do not count: the followers are then as far behind as they will be at its end.
+    """
+    pairs, seconds = (1, scale.seconds) if scale is TINY else (COST_PAIRS, COST_SECONDS)
 
     async def work(hub: Hub, opened: OpenStore) -> Figure:
         assert hub.followers is not None
@@ -173,20 +181,31 @@ async def _cost(url: str, scale: Scale, store: str) -> Figure:
         hub.followers.opened(opened)
         await _caught_up(hub, opened)
         notify = engine.on_events
-        plain, followed = [], []
-        for _ in range(max(2, scale.repetitions)):
-            engine.on_events = lambda: None
-            plain.append(await _rate(engine, scale.seconds))
-            engine.on_events = notify
-            await _caught_up(hub, opened)
-            followed.append(await _rate(engine, scale.seconds))
+        found: dict[bool, list[Turn]] = {False: [], True: []}
+        for number in range(pairs):
+            for followed in (False, True) if number % 2 else (True, False):
+                engine.on_events = notify if followed else _ignore
+                await _caught_up(hub, opened)
+                await _turn(engine, LEAD_SHARE * seconds)
+                found[followed].append(await _turn(engine, seconds))
+        engine.on_events = notify
+        both = list(zip(found[False], found[True], strict=True))
+        shares = [100 * (1 - followed.rate / plain.rate) for plain, followed in both]
+        cpu = 100 * (median(followed.cpu_us / plain.cpu_us for plain, followed in both) - 1)
         asked = COST_MOST if store != "memory" else None  # there, commits cost nothing but processor time
-        share = 100 * (1 - max(followed) / max(plain))
-        detail = {"plain_per_s": max(plain), "followed_per_s": max(followed)}
+        detail = {
+            "plain_per_s": median(plain.rate for plain, _ in both),
+            "followed_per_s": median(followed.rate for _, followed in both),
+            "cpu_percent": cpu,
+        }
         name = f"cost for {CALLERS} callers that commit"
-        return Figure("followers", store, name, max(0.0, share), "%", most=asked, detail=detail)
+        return Figure.middle_of(shares, "followers", store, name, "%", most=asked, detail=detail)
 
     return await _in_hub(url, work)
+
+
+def _ignore() -> None:
+    """Tell the followers nothing."""
 
 
 async def _caught_up(hub: Hub, opened: OpenStore) -> None:
@@ -202,7 +221,14 @@ async def _caught_up(hub: Hub, opened: OpenStore) -> None:
             await asyncio.sleep(0.01)
 
 
-async def _rate(engine: Engine, seconds: float) -> float:
+class Turn(NamedTuple):
+    """What callers did in one turn: commands a second, and processor time of the process for each."""
+
+    rate: float
+    cpu_us: float
+
+
+async def _turn(engine: Engine, seconds: float) -> Turn:
     until, done = perf_counter() + seconds, 0
 
     async def caller() -> None:
@@ -211,14 +237,14 @@ async def _rate(engine: Engine, seconds: float) -> float:
             await engine.ask(_claim())
             done += 1
 
-    began = perf_counter()
+    began, cpu = perf_counter(), process_time()
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
-    return done / (perf_counter() - began)
+    return Turn(done / (perf_counter() - began), (process_time() - cpu) * 1e6 / done)
 
 
 async def _scrape(url: str, scale: Scale, store: str) -> Figure:
     """Ask for the metrics of many tasks and agents, one request after the other."""
-    tasks, agents = min(scale.broad_tasks, 10_000), min(scale.broad_tasks, 200)
+    tasks, agents = (30, 10) if scale is TINY else (10_000, 200)
 
     async def work(hub: Hub, opened: OpenStore) -> Figure:
         assert hub.followers is not None
@@ -232,17 +258,31 @@ async def _scrape(url: str, scale: Scale, store: str) -> Figure:
         hub.followers.opened(opened)
         took: list[float] = []
         size = 0
-        for _ in range(max(5, scale.commands)):
+        late = asyncio.ensure_future(_lateness())
+        for _ in range(max(20, scale.commands)):
             request = Request("GET", PATH, "", {}, b"", Peer(unix=True, uid=os.getuid()))
             began = perf_counter()
             response = await app.answer(request)
             took.append((perf_counter() - began) * 1000)
             assert response.status == 200, response.body
             size = len(response.body)
+        late.cancel()
         ordered = sorted(took[1:])  # the first one waits until everything is counted
         name = f"/metrics, {tasks} tasks, {agents} agents"
-        detail = {"best_ms": ordered[0], "bytes": size}
+        detail = {"best_ms": ordered[0], "bytes": size, "late_ms": max(_late_ms)}
         middle = ordered[len(ordered) // 2]
         return Figure("followers", store, name, middle, "ms", most=SCRAPE_MS_MOST, detail=detail)
 
     return await _in_hub(url, work)
+
+
+_late_ms: list[float] = []
+
+
+async def _lateness() -> None:
+    """Note how much later than it wanted a task goes on: what others wait for while the hub is busy."""
+    _late_ms.clear()
+    while True:
+        began = perf_counter()
+        await asyncio.sleep(TICK_S)
+        _late_ms.append((perf_counter() - began - TICK_S) * 1000)

@@ -32,6 +32,10 @@ SHOWN_DETAIL = {
     "direct_ms": "direct ms",
     "reads_per_s": "reads/s",
     "cpu_ms_per_min": "cpu ms/min",
+    "plain_per_s": "without/s",
+    "followed_per_s": "with/s",
+    "cpu_percent": "cpu %",
+    "late_ms": "loop late ms",
     "python_ms": "python ms",
     "git_ms": "git ms",
 }
