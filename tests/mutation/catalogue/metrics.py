@@ -5,7 +5,6 @@ from tests.mutation.mutant import Mutant, seeds
 SCRAPE = "tests/unit/transports/hub/followers/test_scrape.py"
 CONFIG = "tests/unit/followers/metrics/test_config.py"
 OBSERVE = "tests/unit/integrations/shell_effects/test_observe.py"
-COUNTS = "tests/unit/followers/metrics/test_counts.py"
 REPORT = "tests/unit/followers/metrics/test_report.py"
 LANDING = "tests/unit/integrations/git/gate/test_check_landing.py"
 GAUGES = "tests/unit/followers/metrics/test_gauges.py"
@@ -33,8 +32,8 @@ MUTANTS = [
     Mutant(
         "a failed renewal counts as a renewal",
         f"{COUNTS}._count_task",
-        '(*where, "failed")',
-        '(*where, "renewed")',
+        "{SEPARATOR}failed",
+        "{SEPARATOR}renewed",
         TASKS,
     ),
     Mutant(
@@ -60,7 +59,7 @@ MUTANTS = [
     ),
     Mutant(
         "every label has its own series",
-        f"{COUNTS}._numbers",
+        f"{COUNTS}._new_numbers",
         "len(series) >= LABELS_MAX",
         "False",
         seeds(20),
@@ -169,13 +168,6 @@ MUTANTS = [
         'details.get("use") == HOOK',
         "False",
         (f"{OBSERVE}::test_overwrites_are_counted_where_they_were_stopped",),
-    ),
-    Mutant(
-        "every project has its series",
-        "coord.followers.metrics.counts:Counts._new_numbers",
-        "len(series) >= LABELS_MAX",
-        "False",
-        (f"{COUNTS}::test_labels_are_bounded",),
     ),
     Mutant(
         "a report starts too late",
