@@ -13,17 +13,21 @@ from typing import Any, ClassVar, Protocol
 from coord.core.errors import Busy, Conflict, CoordError, Unavailable
 from coord.core.identity import NO_EVIDENCE, Evidence
 from coord.core.identity import Process as HostProcess
+from coord.core.page.state import PageState
 from coord.stores.contract import Commit
 from coord.stores.memory import MemoryDatabase
 from tests.linearizability.ledger import require
 from tests.simulation.agents import Agent, Ask, Memory, Rest
 from tests.simulation.faulty_store import Killed
 from tests.simulation.oracles.metrics import MetricsOracle
+from tests.simulation.oracles.page import check_page
 from tests.simulation.process import Process
 from tests.simulation.setting import CALM, Setting
 
 START_MS = 1_700_000_000_000
 DEPTH_MAX = 5
+PAGE_STEPS = 50
+"""How often the page is compared with the records."""
 SKEWS_MS = (0, 0, 0, 0, 0, -2_000, 2_000, 2_000, -15_000, 15_000, 15_000, -40_000, 40_000, -600_000, 600_000)
 
 
@@ -67,6 +71,7 @@ class Scheduler:
         self._ahead = 0
         self._orphans: list[Any] = []
         self._processes_begun = 0
+        self._page = PageState()
         self.processes = [self._begin_process() for _ in range(self.plan.processes)]
         for _ in range(self.plan.agents):
             self._spawn(self.chance.choice(self.processes))
@@ -77,10 +82,13 @@ class Scheduler:
         while self._steps < self.plan.steps:
             if not self.step():
                 self._sleep_until_somebody_wakes()
+            if self._steps % PAGE_STEPS == 0:
+                self._page = check_page(self.store, self._page)
         self._clear_up()
         self._finish()
         self.observer.conclude()
         self.metrics.conclude()
+        check_page(self.store, self._page)
 
     # What a world says of itself.
 

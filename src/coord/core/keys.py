@@ -303,6 +303,11 @@ def wait(rank_ms: int, wait_id: str) -> str:
     return f"wait/{rank_ms:015d}/{wait_id}"
 
 
+def wait_id(key: str) -> str:
+    """Return the id of a request in the wait queue, which stays while its rank may change."""
+    return key.rpartition("/")[2]
+
+
 def denied_request(session_id: str, resources: str) -> str:
     """A request that was denied and did not wait."""
     return f"denied/{session_id}/{digest(resources)}"

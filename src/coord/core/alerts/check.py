@@ -119,7 +119,7 @@ class Book:
         self._tx.emit(
             AlertRaised(
                 *(alert.id, alert.rule, severity, alert.subject, alert.text),
-                *(alert.session, alert.agent, alert.project),
+                *(alert.session, alert.agent, alert.project, alert.raised_ms),
             )
         )
 

@@ -35,6 +35,7 @@ class AlertRaised(Event, frozen=True, tag="alert.raised"):
     session: str = ""
     agent: str = ""
     project: str = ""
+    since_ms: int = 0
 
 
 class AlertClosed(Event, frozen=True, tag="alert.closed"):

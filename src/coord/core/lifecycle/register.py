@@ -15,7 +15,7 @@ from coord.core.locks.wait_queue import grant_waiters
 from coord.core.messages.inbox import notify
 from coord.core.messages.quoting import quote
 from coord.core.sessions.agent_limit import count_agent
-from coord.core.sessions.identify import find_session, new_session, put_session
+from coord.core.sessions.identify import described, emit_update, find_session, new_session, put_session
 from coord.core.sessions.liveness import thresholds_of
 from coord.core.sessions.queries import every_session
 from coord.core.sessions.schema import Session
@@ -47,6 +47,8 @@ def register(tx: Transaction, command: Register, now: int) -> RegisterReply:
     if command.runner:
         session = msgspec.structs.replace(session, runner=session.process)
     session = put_session(tx, apply_update(session, command, now))
+    if before is not None and not before.ended_ms and described(before) != described(session):
+        emit_update(tx, session)
     locks, claims = (0, 0)
     old = tx.get(keys.session(command.replaces), Session) if command.replaces not in ("", name) else None
     if old is not None and not old.ended_ms:

@@ -17,10 +17,10 @@ from coord.core.locks.schema import Lock, LockMoved, LockRef, SessionWaits
 from coord.core.locks.wait_queue import put_waits
 from coord.core.messages.groups import replace_member
 from coord.core.messages.undelivered import move_messages
-from coord.core.sessions.identify import ancestors, put_session
+from coord.core.sessions.identify import ancestors, emit_update, put_session
 from coord.core.sessions.queries import every_session
 from coord.core.sessions.schema import Session
-from coord.core.tasks.schema import Task
+from coord.core.tasks.schema import Task, TaskMoved
 from coord.core.transaction import Transaction
 
 
@@ -67,7 +67,7 @@ def _move_lock(tx: Transaction, lock_at: LockAt, session: Session, *, lent: bool
     tx.put(key, moved, deadline_key(moved))
     tx.put(keys.session_lock(session.session_id, key), LockRef(key=key))
     touch_guard(tx, lock_at.resource, owner=session.session_id)
-    tx.emit(LockMoved(lock.resource, lock.owner, session.session_id))
+    tx.emit(LockMoved(lock.resource, lock.owner, session.session_id, moved.agent))
     for theirs in list(overlapping_locks(tx, lock_at.resource)) if lent else ():
         below = read_lock(tx, theirs.key)
         if below is not None and below.under == lock.owner:
@@ -79,7 +79,7 @@ def _move_children(tx: Transaction, old: str, session: Session) -> None:
     above = (session.session_id, *ancestors(tx, session.session_id))
     for child in list(every_session(tx)):
         if child.parent == old and not child.ended_ms and child.session_id not in above:
-            put_session(tx, msgspec.structs.replace(child, parent=session.session_id))
+            emit_update(tx, put_session(tx, msgspec.structs.replace(child, parent=session.session_id)))
     put_session(tx, msgspec.structs.replace(session, children=True))
     waits = tx.get(keys.waits(old), SessionWaits)
     if waits is not None and waits.below:
@@ -98,6 +98,7 @@ def _move_claims(tx: Transaction, old: str, new: str) -> int:
             task = tx.get(task_key, Task)
             assert task is not None, f"{found.key} is an index of it"
             tx.put(task_key, msgspec.structs.replace(task, session=new), keys.due(task.expires_ms))
+            tx.emit(TaskMoved(project, task_id, task.generation, old, task.agent, new))
             tx.delete(found.key)
             tx.put_marker(keys.by_session(new, project, task_id))
             moved += 1

@@ -7,8 +7,7 @@ from coord.core.locks.locks import end_lock, locks_of
 from coord.core.locks.schema import EndReason
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.sessions.commands import UpdateReply, UpdateSession
-from coord.core.sessions.identify import ensure_session, put_session
-from coord.core.sessions.schema import SessionUpdated
+from coord.core.sessions.identify import emit_update, ensure_session, put_session
 from coord.core.sessions.state import is_terminal
 from coord.core.sessions.update import apply_update
 from coord.core.tasks.activity import describe
@@ -23,7 +22,7 @@ def update_session(tx: Transaction, command: UpdateSession, now: int) -> UpdateR
     changed = apply_update(session, command, now)
     if changed != session:
         changed = put_session(tx, msgspec.structs.replace(changed, beat_ms=now))
-        tx.emit(SessionUpdated(session.session_id, changed.state))
+        emit_update(tx, changed)
     released: list[str] = []
     returned: list[str] = []
     if command.status is not None and is_terminal(changed.state):

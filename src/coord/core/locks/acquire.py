@@ -37,6 +37,7 @@ from coord.core.locks.schema import (
     EndReason,
     Lock,
     LockDenied,
+    LockRenewed,
     LockRequest,
     LockWaiting,
     Mode,
@@ -268,7 +269,8 @@ def _enqueue(tx: Transaction, key: str, table: LockTable, now: int) -> LockReply
     put_request(tx, key, request)
     blocking = blocking_locks(table, now)
     holder = blocking[0].lock.owner if blocking else ""
-    tx.emit(LockWaiting(request.resources, request.session, request.agent, holder, request.priority))
+    named = (request.resources, request.session, request.agent, holder, request.priority)
+    tx.emit(LockWaiting(*named, request.since_ms, keys.wait_id(key)))
     _notify_holders(tx, request, blocking, now)
     cycle = _break_deadlocks(tx, RequestAt(key, request), table, now)
     return _wait_reply(tx, key, None if cycle else table, now)
@@ -325,7 +327,7 @@ def _confirm_hand_off(tx: Transaction, key: str, request: LockRequest, now: int)
             if now >= request.until_ms:
                 return LockReply(Outcome.WITHDRAWN)
             again = msgspec.structs.replace(request, state=WaitState.WAITING, renewed_ms=now)
-            return _acquire(tx, again, key.rpartition("/")[2], now)
+            return _acquire(tx, again, keys.wait_id(key), now)
         locks.append((resource, lock))
     tx.delete(key)
     infos = []
@@ -334,6 +336,7 @@ def _confirm_hand_off(tx: Transaction, key: str, request: LockRequest, now: int)
         expires_ms = max(now + lock.ttl_ms, kept_ms)
         confirmed = msgspec.structs.replace(lock, provisional=False, expires_ms=expires_ms)
         tx.put(resource.lock_key(confirmed.owner), confirmed, deadline_key(confirmed))
+        tx.emit(LockRenewed(confirmed.resource, confirmed.owner, confirmed.fence, expires_ms))
         infos.append(lock_info(confirmed, now))
     return LockReply(Outcome.GRANTED, infos, after_loss=after_loss(tx, resources_of(request), now))
 

@@ -306,6 +306,7 @@ class LockMoved(Event, frozen=True, tag="lock.moved"):
     resource: str
     session: str
     successor: str
+    agent: str = ""
 
 
 class LockDenied(Event, frozen=True, tag="lock.denied"):
@@ -326,6 +327,8 @@ class LockWaiting(Event, frozen=True, tag="lock.waiting"):
     agent: str
     holder: str
     priority: int
+    since_ms: int = 0
+    id: str = ""
 
 
 class LockWithdrawn(Event, frozen=True, tag="lock.withdrawn"):
@@ -334,6 +337,16 @@ class LockWithdrawn(Event, frozen=True, tag="lock.withdrawn"):
     resources: tuple[str, ...]
     session: str
     reason: str
+    id: str = ""
+
+
+class WaitEnded(Event, frozen=True, tag="lock.wait_ended"):
+    """A request left the wait queue: its locks were granted, or a deadlock refused them (`state`)."""
+
+    resources: tuple[str, ...]
+    session: str
+    state: WaitState
+    id: str = ""
 
 
 class PreemptionAsked(Event, frozen=True, tag="lock.preemption_asked"):

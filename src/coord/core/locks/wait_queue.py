@@ -38,6 +38,7 @@ from coord.core.locks.schema import (
     LockWithdrawn,
     SessionWaits,
     TaskWait,
+    WaitEnded,
     WaitState,
 )
 from coord.core.locks.table import (
@@ -107,6 +108,7 @@ def leave_queue(tx: Transaction, waiting: RequestAt, state: WaitState, **loss: A
     _count_waiter(tx, waiting.request, -1)
     done = msgspec.structs.replace(waiting.request, state=state, **loss)
     tx.put(waiting.key, done, keys.due(max(done.until_ms, done.renewed_ms) + CONFIRM_MS))
+    tx.emit(WaitEnded(done.resources, done.session, state, keys.wait_id(waiting.key)))
 
 
 def drop_request(tx: Transaction, waiting: RequestAt, reason: str) -> None:
@@ -117,7 +119,8 @@ def drop_request(tx: Transaction, waiting: RequestAt, reason: str) -> None:
     _forget_wait(tx, waiting)
     if not waiting.request.denied:
         _count_waiter(tx, waiting.request, -1)
-        tx.emit(LockWithdrawn(waiting.request.resources, waiting.request.session, reason))
+        names = (waiting.request.resources, waiting.request.session)
+        tx.emit(LockWithdrawn(*names, reason, keys.wait_id(waiting.key)))
 
 
 def is_waiting(tx: Transaction, command: IsWaiting, _now: int) -> bool:
@@ -280,7 +283,7 @@ def _grant_one(tx: Transaction, table: LockTable, wanted: WantedLock, now: int, 
         under = _lender(tx, table.requester.above, wanted.overlapping, now)
     lock = msgspec.structs.replace(
         before or Lock(),
-        resource=resource.text,
+        resource=resource.text if before is None else before.resource,  # of several spellings, the first
         repository=request.repository,
         owner=request.session,
         agent=request.agent,

@@ -40,7 +40,9 @@ from coord.core.tasks.planned import finish, move_track, put_unclaimed
 from coord.core.tasks.reset import reopen_whole
 from coord.core.tasks.schema import (
     ACTIVE,
+    FILES_TOLD,
     STUCK_STATES,
+    TITLE_CHARS,
     QueueClass,
     Spec,
     Task,
@@ -123,7 +125,25 @@ def add_one(tx: Transaction, project: str, new: NewTask, now: int) -> str:
     if task.state is not TaskStatus.DONE and task.state is not TaskStatus.SKIPPED:
         tx.put_marker(keys.unfinished(project, new.task_id))
     changed = () if before is None else _difference(before, spec)
-    tx.emit(TaskAdded(project, new.task_id, task.state.value, changed))
+    tx.emit(
+        TaskAdded(
+            project,
+            new.task_id,
+            task.state.value,
+            changed,
+            title=spec.description[:TITLE_CHARS],
+            type=spec.type,
+            track=spec.track,
+            role=spec.role,
+            needs=spec.needs,
+            priority=spec.priority,
+            files=spec.files[:FILES_TOLD],
+            depends_on=spec.depends_on,
+            deadline_ms=spec.deadline_ms,
+            estimate_s=spec.estimate_s,
+            added_ms=spec.created_ms,
+        )
+    )
     if before is not None and task.state is not stored.state:
         update_dependents(tx, project, new.task_id, now)
     if before is not None and before.depends_on != spec.depends_on:

@@ -16,7 +16,13 @@ from coord.core.limits import count_in
 from coord.core.sessions.changes import next_change
 from coord.core.sessions.commands import TokenMayAct
 from coord.core.sessions.liveness import SUSPECT_MS, thresholds_of
-from coord.core.sessions.schema import CrewChanges, ProcessSessions, Session, SessionRegistered
+from coord.core.sessions.schema import (
+    CrewChanges,
+    ProcessSessions,
+    Session,
+    SessionRegistered,
+    SessionUpdated,
+)
 from coord.core.transaction import Transaction
 
 HEARTBEAT_QUIET_MS = 15_000
@@ -282,11 +288,27 @@ def put_session(tx: Transaction, session: Session, *, implicit: bool = False) ->
     tx.put(key, session, _deadline_key(session))
     if gone:
         ancestry = "known" if session.process or session.parent_process else "unknown"
-        event = SessionRegistered(session.session_id, session.agent, session.parent, ancestry, implicit)
-        tx.emit(event)
+        tx.emit(
+            SessionRegistered(
+                *(session.session_id, session.agent, session.parent, ancestry, implicit),
+                *(session.role, session.bin, session.model, session.user, session.project),
+                *(session.person, session.state),
+            )
+        )
         mark_parent(tx, session.parent)
         count_crew_change(tx, session)
     return session
+
+
+def described(session: Session) -> SessionUpdated:
+    """Return how a living session is now, for the log."""
+    names = (session.agent, session.role, session.bin, session.model, session.parent)
+    return SessionUpdated(session.session_id, session.state, *names)
+
+
+def emit_update(tx: Transaction, session: Session) -> None:
+    """Log that a living session has changed."""
+    tx.emit(described(session))
 
 
 def count_crew_change(tx: Transaction, session: Session) -> None:

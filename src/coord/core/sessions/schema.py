@@ -27,13 +27,25 @@ class SessionRegistered(Event, frozen=True, tag="session.registered"):
     parent: str = ""
     ancestry: str = ""
     implicit: bool = False
+    role: str = ""
+    tool: str = ""
+    model: str = ""
+    user: str = ""
+    project: str = ""
+    person: bool = False
+    state: str = ""
 
 
 class SessionUpdated(Event, frozen=True, tag="session.updated"):
-    """A session changed what it reports about itself."""
+    """A session changed what it reports about itself, or has another parent; this is how it is now."""
 
     session: str
     state: str
+    agent: str = ""
+    role: str = ""
+    tool: str = ""
+    model: str = ""
+    parent: str = ""
 
 
 class SessionEnded(Event, frozen=True, tag="session.ended"):

@@ -21,7 +21,7 @@ from coord.core.locks.locks import (
     read_lock,
 )
 from coord.core.locks.resources import Resource, parse_resource
-from coord.core.locks.schema import EndReason, Lock, LockRequest
+from coord.core.locks.schema import EndReason, Lock, LockRenewed, LockRequest
 from coord.core.locks.table import load_table
 from coord.core.locks.uses import task_use
 from coord.core.locks.wait_queue import grant_request, grant_waiters
@@ -76,8 +76,10 @@ def renew_claim_locks(tx: Transaction, project: str, task_id: str, task: Task) -
     """Extend the locks of a claim to the end of its lease."""
     for key, lock, _ in claim_locks(tx, project, task_id, task):
         expires_ms = task.expires_ms if len(lock.uses) == 1 else max(task.expires_ms, lock.expires_ms)
-        renewed = msgspec.structs.replace(lock, expires_ms=expires_ms)
-        tx.put(key, renewed, deadline_key(renewed))
+        if expires_ms != lock.expires_ms:
+            renewed = msgspec.structs.replace(lock, expires_ms=expires_ms)
+            tx.put(key, renewed, deadline_key(renewed))
+            tx.emit(LockRenewed(lock.resource, lock.owner, lock.fence, expires_ms))
 
 
 def end_claim_locks(

@@ -357,17 +357,6 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
         end_reason=command.reason,
         note=command.note,
     )
-    if not task.planned:
-        tx.put(task_key, task)
-    elif failed and command.final:
-        work.fail_for_good(tx, command.project, command.task, task, now)
-    elif failed:
-        work.schedule_retry(tx, command.project, command.task, task, now, backoff=True)
-    else:
-        work.return_to_queue(tx, command.project, command.task, task, now)
-    if command.limited_ms:
-        until_ms = now + command.limited_ms
-        limit_agent(tx, command.project, agent_of(task), until_ms, command.note, now)
     tx.emit(
         TaskReleased(
             command.project,
@@ -380,6 +369,17 @@ def release_claim(tx: Transaction, command: ReleaseClaim, now: int) -> ReleaseRe
             now - task.claimed_ms,
         )
     )
+    if not task.planned:
+        tx.put(task_key, task)
+    elif failed and command.final:
+        work.fail_for_good(tx, command.project, command.task, task, now)
+    elif failed:
+        work.schedule_retry(tx, command.project, command.task, task, now, backoff=True)
+    else:
+        work.return_to_queue(tx, command.project, command.task, task, now)
+    if command.limited_ms:
+        until_ms = now + command.limited_ms
+        limit_agent(tx, command.project, agent_of(task), until_ms, command.note, now)
     return ReleaseResult(True, ReleaseOutcome.RELEASED)
 
 

@@ -84,12 +84,12 @@ def _end_claim(
     )
     if reason is not ReleaseReason.VOLUNTARY:
         record_taken_claim(tx, which, task)
+    names = (which.project, which.task, task.generation, task.session, task.agent)
+    tx.emit(TaskReleased(*names, reason.value, note, now - task.claimed_ms))
     if not task.planned:
         tx.put(keys.task(which.project, which.task), task)
     elif reason is ReleaseReason.PREEMPTED:  # nobody failed: this costs neither a retry nor a reputation
         return_to_queue(tx, which.project, which.task, task, now)
     else:
         schedule_retry(tx, which.project, which.task, task, now, backoff=False)
-    names = (which.project, which.task, task.generation, task.session, task.agent)
-    tx.emit(TaskReleased(*names, reason.value, note, now - task.claimed_ms))
     return freed

@@ -101,6 +101,9 @@ class Spec(Stored, frozen=True, tag=1):
     assigned_until_ms: int = 0
 
 
+TITLE_CHARS, FILES_TOLD = 200, 20
+
+
 class QueueClass(Stored, frozen=True, tag=1):
     """What all tasks of a queue class have in common."""
 
@@ -248,6 +251,17 @@ class TaskRenewed(TaskEvent, frozen=True, tag="task.renewed"):
     expires_ms: int
 
 
+class TaskMoved(Event, frozen=True, tag="task.moved"):
+    """A claim went to the session that replaced its owner."""
+
+    project: str
+    task: str
+    generation: int
+    session: str
+    agent: str
+    successor: str
+
+
 class TaskReleased(TaskEvent, frozen=True, tag="task.released"):
     """A claim ended without a result: released, failed or reset."""
 
@@ -312,12 +326,23 @@ class TaskReset(Event, frozen=True, tag="task.reset"):
 
 
 class TaskAdded(Event, frozen=True, tag="task.added"):
-    """A task was added, or its description changed."""
+    """A task was added, or its description changed; this is how it is now, with the first of its files."""
 
     project: str
     task: str
     state: str
     changed: tuple[str, ...] = ()
+    title: str = ""
+    type: str = ""
+    track: str = ""
+    role: str = ""
+    needs: tuple[str, ...] = ()
+    priority: int = 0
+    files: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    deadline_ms: int = 0
+    estimate_s: float = 0
+    added_ms: int = 0
 
 
 class TaskSplit(Event, frozen=True, tag="task.split"):

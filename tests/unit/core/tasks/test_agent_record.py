@@ -28,8 +28,8 @@ def test_a_rate_limit_is_neither_success_nor_failure() -> None:
     harness = AgentHarness("t")
     task, generation = harness.taken()
     outcome = harness.give_back(task, generation, limited_ms=30_000, note="429")
-    assert outcome.event_tags == ["agent.limited", "task.released"]
-    assert outcome.events[0]["until_ms"] == T0 + 30_000
+    assert outcome.event_tags == ["task.released", "agent.limited"]
+    assert outcome.events[1]["until_ms"] == T0 + 30_000
     reply = harness.next(now=T0 + 29_001)
     assert (reply.outcome.value, reply.look_ms) == ("blocked", T0 + 30_000)
     assert reply.waiting_for == ["ann gets no task: rate limited for 1 s"]

@@ -1,0 +1,42 @@
+"""The state of the page as the store has it now: its records at one read point, and the newest entries."""
+
+from coord.core.errors import Trimmed
+from coord.core.page.rows import PREFIXES, tables_of
+from coord.core.page.state import PageState, apply_entry
+from coord.core.ranges import Range
+from coord.stores.contract import Store
+
+ROWS_MAX = 1_000_000
+RING_ENTRIES = 5_000
+"""How many of the newest entries are read for what only the log tells: messages, merges, refusals."""
+PAGE_ENTRIES = 1_000
+
+
+def take_snapshot(store: Store) -> PageState:
+    """Return the state after the newest entry."""
+    loaded = store.load((), [Range(prefix, "key", ROWS_MAX) for prefix in PREFIXES])
+    offset = loaded.read_point.offset
+    recent = replay(store, PageState(offset=max(0, offset - RING_ENTRIES)), offset)
+    state = PageState(offset=offset, at=recent.at, rings=recent.rings)
+    state.tables = tables_of(record for found in loaded.ranges for record in found)
+    for name, session in state.tables["sessions"].items():
+        known = recent.tables["sessions"].get(name, {})
+        session |= {field: known[field] for field in ("hung_s", "cost", "input", "output") if field in known}
+    return state
+
+
+def replay(store: Store, state: PageState, until: int) -> PageState:
+    """Apply the entries after a state up to an offset, and return it; what was trimmed is passed over."""
+    while state.offset < until:
+        try:
+            page = store.tail(state.offset, min(PAGE_ENTRIES, until - state.offset))
+        except Trimmed as error:
+            state.offset = max(state.offset + 1, error.first - 1)
+            continue
+        if not page:
+            return state
+        for entry in page:
+            if entry.offset > until:
+                return state
+            apply_entry(state, entry.offset, entry.at, entry.events)
+    return state
