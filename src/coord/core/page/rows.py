@@ -14,7 +14,7 @@ from coord.core.page.state import Fields, Table
 from coord.core.questions.schema import Question, QuestionState
 from coord.core.records import decode
 from coord.core.sessions.schema import Session
-from coord.core.tasks.schema import ACTIVE, FILES_TOLD, TITLE_CHARS, AgentRecord, Spec, Task
+from coord.core.tasks.schema import ACTIVE, FILES_LOGGED, TITLE_CHARS, AgentRecord, Spec, Task
 from coord.core.tasks.types import TaskStatus
 
 ESTIMATED = {
@@ -25,7 +25,7 @@ ESTIMATED = {
     "agents": ("reason",),
     "alerts": ("severity", "text"),
 }
-"""Fields that the records do not hold as the log tells them."""
+"""Fields that the records do not hold as the log has them."""
 _OPEN = (TaskStatus.PENDING, TaskStatus.READY, TaskStatus.BLOCKED)
 
 
@@ -121,7 +121,7 @@ def _spec(record: Found, value: bytes) -> Iterator[_Row]:
         "role": found.role,
         "needs": list(found.needs),
         "priority": found.priority,
-        "files": list(found.files[:FILES_TOLD]),
+        "files": list(found.files[:FILES_LOGGED]),
         "depends_on": list(found.depends_on),
         "deadline_ms": found.deadline_ms,
         "estimate_s": found.estimate_s,

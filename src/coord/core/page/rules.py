@@ -5,7 +5,7 @@ An operation is one of
     put    replace a record                  add    add numbers to fields of a record that exists
     save   change fields, or begin a record  drop   delete a record
     set    change fields of a record that    rekey  move a record to the key `to`, and change its fields
-           exists                            push   append the event to a ring
+           exists                            push   append the event to what is recent
     note   the same, but a field that the event does not have stays
 
 `fields` maps a field of the record to where its value comes from: a field of the event, `@offset`, `@at`, the
@@ -21,7 +21,7 @@ from typing import Any
 Operation = dict[str, Any]
 TABLES = ("sessions", "locks", "waits", "tasks", "questions", "alerts", "agents")
 JOINTS = {"tasks": "/", "agents": "/"}
-RINGS = {
+RECENT = {
     "messages": 300,
     "merges": 200,
     "commits": 200,
@@ -33,7 +33,7 @@ RINGS = {
     "restored": 50,
     "reactions": 100,
 }
-"""How many events each ring keeps."""
+"""How many events each list keeps."""
 _SESSION, _LOCK, _WAIT, _TASK = (
     ("session",),
     ("session", "resource"),
@@ -56,8 +56,8 @@ def _drop(table: str, key: tuple[str, ...]) -> Operation:
     return {"op": "drop", "table": table, "key": list(key)}
 
 
-def _push(ring: str) -> list[Operation]:
-    return [{"op": "push", "ring": ring, "most": RINGS[ring]}]
+def _push(name: str) -> list[Operation]:
+    return [{"op": "push", "list": name, "most": RECENT[name]}]
 
 
 def _ended(state: str = "", **others: str) -> list[Operation]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from coord.core.page.rules import JOINTS, RINGS, RULES, TABLES, Operation
+from coord.core.page.rules import JOINTS, RECENT, RULES, TABLES, Operation
 
 Fields = dict[str, Any]
 Table = dict[str, Fields]
@@ -16,12 +16,12 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class PageState(msgspec.Struct):
-    """Tables and rings as they are after the entry at `offset`, which was written `at` that time."""
+    """Tables and recent as they are after the entry at `offset`, which was written `at` that time."""
 
     offset: int = 0
     at: int = 0
     tables: dict[str, Table] = msgspec.field(default_factory=lambda: {name: {} for name in TABLES})
-    rings: dict[str, list[Fields]] = msgspec.field(default_factory=lambda: {name: [] for name in RINGS})
+    recent: dict[str, list[Fields]] = msgspec.field(default_factory=lambda: {name: [] for name in RECENT})
 
 
 def apply_entry(state: PageState, offset: int, at: int, events: Iterable[bytes]) -> None:
@@ -121,9 +121,9 @@ def _rekey(state: PageState, operation: Operation, event: Fields) -> None:
 
 
 def _push(state: PageState, operation: Operation, event: Fields) -> None:
-    ring = state.rings[operation["ring"]]
-    ring.append({**event, "offset": state.offset, "at": state.at})
-    del ring[: -operation["most"]]
+    events = state.recent[operation["list"]]
+    events.append({**event, "offset": state.offset, "at": state.at})
+    del events[: -operation["most"]]
 
 
 _OPERATIONS: dict[str, Callable[[PageState, Operation, Fields], None]] = {

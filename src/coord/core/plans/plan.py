@@ -40,7 +40,7 @@ from coord.core.tasks.planned import finish, move_track, put_unclaimed
 from coord.core.tasks.reset import reopen_whole
 from coord.core.tasks.schema import (
     ACTIVE,
-    FILES_TOLD,
+    FILES_LOGGED,
     STUCK_STATES,
     TITLE_CHARS,
     QueueClass,
@@ -137,7 +137,7 @@ def add_one(tx: Transaction, project: str, new: NewTask, now: int) -> str:
             role=spec.role,
             needs=spec.needs,
             priority=spec.priority,
-            files=spec.files[:FILES_TOLD],
+            files=spec.files[:FILES_LOGGED],
             depends_on=spec.depends_on,
             deadline_ms=spec.deadline_ms,
             estimate_s=spec.estimate_s,

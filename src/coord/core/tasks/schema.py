@@ -101,7 +101,7 @@ class Spec(Stored, frozen=True, tag=1):
     assigned_until_ms: int = 0
 
 
-TITLE_CHARS, FILES_TOLD = 200, 20
+TITLE_CHARS, FILES_LOGGED = 200, 20
 
 
 class QueueClass(Stored, frozen=True, tag=1):

@@ -7,8 +7,8 @@ from coord.core.ranges import Range
 from coord.stores.contract import Store
 
 ROWS_MAX = 1_000_000
-RING_ENTRIES = 5_000
-"""How many of the newest entries are read for what only the log tells: messages, merges, refusals."""
+RECENT_ENTRIES = 5_000
+"""How many of the newest entries are read for what only the log has: messages, merges, refusals."""
 PAGE_ENTRIES = 1_000
 
 
@@ -16,8 +16,8 @@ def take_snapshot(store: Store) -> PageState:
     """Return the state after the newest entry."""
     loaded = store.load((), [Range(prefix, "key", ROWS_MAX) for prefix in PREFIXES])
     offset = loaded.read_point.offset
-    recent = replay(store, PageState(offset=max(0, offset - RING_ENTRIES)), offset)
-    state = PageState(offset=offset, at=recent.at, rings=recent.rings)
+    recent = replay(store, PageState(offset=max(0, offset - RECENT_ENTRIES)), offset)
+    state = PageState(offset=offset, at=recent.at, recent=recent.recent)
     state.tables = tables_of(record for found in loaded.ranges for record in found)
     for name, session in state.tables["sessions"].items():
         known = recent.tables["sessions"].get(name, {})

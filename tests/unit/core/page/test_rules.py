@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from coord.core.events import every_event
-from coord.core.page.rules import RINGS, RULES, TABLES
+from coord.core.page.rules import RECENT, RULES, TABLES
 
 KINDS = {str(kind.__struct_config__.tag): kind for kind in every_event()}
 CHANGES = [(name, each) for name, found in RULES.items() for each in found if "table" in each]
@@ -29,10 +29,10 @@ def _names(change: dict[str, object]) -> list[str]:
     return [name for names in found if isinstance(names, list) for name in names]
 
 
-def test_every_table_and_ring_is_written_and_bounded() -> None:
+def test_every_table_and_list_is_written_and_bounded() -> None:
     """A table whose records nothing deletes would grow with the log; tasks and agents stay in the store."""
     done = {(each["op"], each["table"]) for _, each in CHANGES}
     assert {table for _, table in done} == {*TABLES}
     assert {table for kind, table in done if kind == "drop"} == {*TABLES} - {"tasks", "agents"}
-    pushed = {each["ring"]: each["most"] for found in RULES.values() for each in found if "ring" in each}
-    assert pushed == RINGS
+    pushed = {each["list"]: each["most"] for found in RULES.values() for each in found if "list" in each}
+    assert pushed == RECENT

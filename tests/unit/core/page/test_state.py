@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from coord.core.page.rules import RINGS
+from coord.core.page.rules import RECENT
 from coord.core.page.state import PageState, apply_entry
 
 
@@ -50,7 +50,7 @@ def test_a_session_was_seen_at_its_newest_event_and_not_after_its_end() -> None:
     ended = {"event": "session.ended", "session": "ada", "agent": "claude", "end_reason": "dereg"}
     state = after([BEGAN], [ended], [renewed])
     assert state.tables["sessions"] == {}
-    assert state.rings["ended"] == [{**ended, "offset": 2, "at": 2000}]
+    assert state.recent["ended"] == [{**ended, "offset": 2, "at": 2000}]
 
 
 def test_a_lock_moves_to_a_successor() -> None:
@@ -95,16 +95,16 @@ def test_what_a_report_does_not_say_stays() -> None:
     assert (session["cost"], session["input"], session["context_percent"]) == (10, 20, 40)
 
 
-def test_a_ring_forgets_its_oldest() -> None:
-    sent = [[{"event": "lock.deadlock", "victim": str(number)}] for number in range(RINGS["deadlocks"] + 3)]
-    ring = after(*sent).rings["deadlocks"]
-    assert ([ring[0]["victim"], ring[-1]["victim"]], len(ring)) == (["3", "52"], RINGS["deadlocks"])
+def test_a_list_forgets_its_oldest() -> None:
+    sent = [[{"event": "lock.deadlock", "victim": str(number)}] for number in range(RECENT["deadlocks"] + 3)]
+    kept = after(*sent).recent["deadlocks"]
+    assert ([kept[0]["victim"], kept[-1]["victim"]], len(kept)) == (["3", "52"], RECENT["deadlocks"])
 
 
 def test_bytes_that_are_no_event_change_nothing() -> None:
     """Whoever has the store may write anything into the log."""
     state = after([TOOK])
-    before = PageState(2, 7, state.tables, state.rings)
+    before = PageState(2, 7, state.tables, state.recent)
     hostile = [b"", b"[]", b"{", b'{"event":["lock.released"]}', b'{"event":"lock.released"}', b"[" * 5000]
     apply_entry(state, 2, 7, hostile)
     assert state == before
