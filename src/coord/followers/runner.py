@@ -24,6 +24,8 @@ SAVE_MS = 10_000
 """... and after this time, if there was one, ..."""
 SAVE_PAUSE_MS = 1000
 """... but for events no sooner than this after it was saved: 20,000 events/s would be ten commits/s."""
+STEP_PAGES = 20
+"""How much a process that goes on reads before it acts and saves, and looks whether it has to end."""
 LEASE_MS = 30_000
 RETRY_MS, RETRY_MS_MAX = 1000, 300_000
 NewFollower = Callable[[LogSource], Follower]
@@ -201,22 +203,24 @@ class Runner:
     def __init__(self, source: LogSource, followers: Iterable[NewFollower], runner: str) -> None:
         self._source = source
         self.runs = [FollowerRun(new, source, runner) for new in followers]
+        self.behind = False
+        """Whether the last step ended before the end of the log."""
 
     def step(self, *, pages_max: int = 0) -> int:
         """Let every follower read to the end of the log and act; return when something is due (0: an event).
 
-        `pages_max` bounds how much is read, for a process that wants to end.
+        `pages_max` bounds how much is read: `behind` says whether there is more.
         """
         now = self._source.now()
         for run in self.runs:
             self._guarded(run, run.prepare, now)
-        read = 0
-        while active := [run for run in self.runs if run.ready]:
-            page = self._page(active)
-            if not page or (pages_max and read >= pages_max):
-                break
+        read, self.behind = 0, False
+        while (active := [run for run in self.runs if run.ready]) and (page := self._page(active)):
             read += 1
             self._feed(page, active)
+            if read == pages_max:
+                self.behind = len(page) == PAGE_ENTRIES
+                break
         now = self._source.now()
         for run in self.runs:
             if run.ready:

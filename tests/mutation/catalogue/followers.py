@@ -3,6 +3,7 @@
 from tests.mutation.mutant import Mutant
 
 CORE = "tests/unit/core/test_followers.py"
+CATCH_UP = "tests/unit/followers/test_catch_up.py"
 RUNNER = "tests/unit/followers/test_runner.py"
 
 MUTANTS = [
@@ -68,5 +69,19 @@ MUTANTS = [
         "self.missed += first - 1 - self.offset",
         "pass",
         (f"{RUNNER}::test_entries_trimmed_unread_are_counted_as_missed",),
+    ),
+    Mutant(
+        "a follower far behind does not know it",
+        "coord.followers.runner:Runner.step",
+        "self.behind = len(page) == PAGE_ENTRIES",
+        "pass",
+        (f"{CATCH_UP}::test_one_that_is_killed_on_its_way_goes_on_from_the_last_save",),
+    ),
+    Mutant(
+        "a follower keeps all pages that it has read",
+        "coord.followers.runner:Runner._feed",
+        "for entry in page:",
+        "self.__dict__.setdefault('read', []).append(page)\n        for entry in page:",
+        (f"{CATCH_UP}::test_a_follower_far_behind_catches_up_while_agents_commit",),
     ),
 ]

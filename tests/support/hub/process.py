@@ -53,10 +53,15 @@ def private_home(folder: Path) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def serving(
-    repository: Path, environ: Mapping[str, str], *words: str, listen: str = "127.0.0.1:0", files: int = 0
+    repository: Path,
+    environ: Mapping[str, str],
+    *words: str,
+    listen: str = "127.0.0.1:0",
+    files: int = 0,
+    program: str = "coord",
 ) -> Iterator[RunningHub]:
     """Run a hub in a repository until the block ends; `files` is how many files it may open."""
-    command = [sys.executable, "-m", "coord", "serve", "--listen", listen, *words]
+    command = [sys.executable, "-m", program, "serve", "--listen", listen, *words]
     if files:
         command = ["prlimit", f"--nofile={files}:{files}", *command]
     process = subprocess.Popen(

@@ -21,7 +21,7 @@ from coord.core.followers import FollowerInfo, ListFollowers
 from coord.followers.direct import runner_name
 from coord.followers.follower import Follower, LogSource
 from coord.followers.registry import all_followers
-from coord.followers.runner import FollowerRun, Runner
+from coord.followers.runner import STEP_PAGES, FollowerRun, Runner
 from coord.host.caller import find_tenant
 from coord.transports.hub.stores import OpenStore
 
@@ -66,7 +66,9 @@ class LogFollowers:
         if wanted != self._kinds:
             self.runner.close()
             self._kinds, self.runner = wanted, Runner(self._source, wanted, runner_name())
-        due_ms = self.runner.step()
+        due_ms = self.runner.step(pages_max=STEP_PAGES)
+        if self.runner.behind:
+            return 0.0
         return max(0.0, (due_ms - self._source.now()) / 1000) if due_ms else LOOK_S
 
 

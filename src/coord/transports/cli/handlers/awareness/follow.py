@@ -9,7 +9,7 @@ from coord.core.followers import FollowerInfo, ForgetFollower, ListFollowers
 from coord.followers.direct import log_source, runner_name
 from coord.followers.follower import Follower, LogSource
 from coord.followers.registry import FOLLOWERS, follower_class
-from coord.followers.runner import Runner
+from coord.followers.runner import STEP_PAGES, Runner
 from coord.sdk.client.client import Client
 from coord.sdk.log_reader import newest_offset
 from coord.transports.cli.args import Args
@@ -45,9 +45,11 @@ def follow(client: Client, args: FollowArgs) -> Answer:
     (run,) = runner.runs
     try:
         while True:
-            due_ms = runner.step()
+            due_ms = runner.step(pages_max=STEP_PAGES)
             if run.failure is not None and args.once:
                 raise run.failure
+            if runner.behind:
+                continue
             if (args.once and not run.follower.busy) or not (run.ready or run.rests_at):
                 break
             left_s = (due_ms - log.now()) / 1000 if due_ms else WAIT_S
