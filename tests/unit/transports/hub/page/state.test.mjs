@@ -6,7 +6,7 @@ const LOCK = ["session", "resource"];
 const rules = {
   "@join": {tasks: "/"},
   began: [{op: "put", table: "sessions", key: ["session"], fields: {session: "session", agent: "agent", started_ms: "@at"}}],
-  locked: [{op: "put", table: "locks", key: LOCK, fields: {session: "session", mode: "mode", fence: "@offset", until: "@at+ms", kind: "=file", live: "=true"}}],
+  locked: [{op: "put", table: "locks", key: LOCK, fields: {session: "session", mode: "mode", fence: "@offset", until: "@at+ms", kind: "=file", shared: "!mode"}}],
   renewed: [{op: "set", table: "locks", key: LOCK, fields: {mode: "mode"}}],
   moved: [{op: "rekey", table: "locks", key: LOCK, to: ["next", "resource"], fields: {session: "next"}}],
   unlocked: [{op: "drop", table: "locks", key: LOCK}],
@@ -20,7 +20,7 @@ const only = (table) => [...table.values()][0];
 
 test("put replaces a record, with offset, time, sum and constants", () => {
   const state = run([{event: "locked", session: "s", resource: "file:a", mode: "write", ms: 500}], [{event: "locked", session: "s", resource: "file:a", ms: 5}]);
-  assert.deepEqual([...state.tables.locks], [["s\nfile:a", {session: "s", fence: 2, until: 1006, kind: "file", live: true}]]);
+  assert.deepEqual([...state.tables.locks], [["s\nfile:a", {session: "s", fence: 2, until: 1006, kind: "file", shared: true}]]);
 });
 
 test("set changes only a record that exists, and an empty value removes the field", () => {

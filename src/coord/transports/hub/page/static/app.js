@@ -2,6 +2,7 @@
 // A view is {path, title, key, icon, order, render(context)}; `views/index.js` lists them. The context has
 // state (tables, rings, versions), now, who, hub, values and query of the address, and the filter `q`.
 
+import * as away from "./core/away.js";
 import * as keys from "./core/keys.js";
 import * as router from "./core/router.js";
 import * as store from "./core/store.js";
@@ -68,8 +69,8 @@ function sidebar(current, made) {
     <a class="brand" href="/now" aria-label="coord, overview"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8"></rect>
       <path d="M21.500 11.500a7 7 0 1 0 0 9"></path><circle cx="23" cy="16" r="2.600"></circle></svg><span>coord</span></a>
     <ul>${listed.map((view) => html`<li><a href=${view.path} aria-current=${view === current ? "page" : nothing}>${icon(view.icon)}<span>${view.title}</span>
-      ${badges[view.path] ? html`<b class="badge" aria-label=${count(badges[view.path], "item")}>${badges[view.path]}</b>` : nothing}
-      <kbd aria-hidden="true">${view.key ? `g ${view.key}` : ""}</kbd></a></li>`)}</ul>
+      <kbd aria-hidden="true">${view.key ? `g ${view.key}` : ""}</kbd>
+      ${badges[view.path] ? html`<b class="badge" aria-label=${count(badges[view.path], "item")}>${badges[view.path]}</b>` : nothing}</a></li>`)}</ul>
     <div class="foot"><button class="bare" @click=${palette} title="Jump to (:)">${icon("search")}<span>Jump to…</span><kbd aria-hidden="true">:</kbd></button>
       <button class="bare" @click=${showHelp} title="Keys (?)">${icon("help")}<span>Keys</span><kbd aria-hidden="true">?</kbd></button></div>
   </nav>`;
@@ -185,5 +186,6 @@ startTheme();
 router.start();
 bindKeys();
 keys.start();
+away.start();
 store.effect(() => render(page(), root));
 void store.start();

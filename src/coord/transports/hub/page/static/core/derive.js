@@ -1,6 +1,6 @@
 // What follows from the state: pure functions, cached by the versions of the tables that they read.
 
-import {duration, left, ordinal, resource} from "./format.js";
+import {duration, ordinal, resource} from "./format.js";
 
 // Returns compute(state, ...more), remembered until one of the tables changes.
 export function derived(names, compute) {
@@ -53,7 +53,7 @@ export function overlaps(one, other) {
   if (one === other) return true;
   if (!one.startsWith("file:") || !other.startsWith("file:")) return false;
   const short = one.length < other.length ? one : other, long = short === one ? other : one;
-  return short === "file:." || long.startsWith(short.endsWith("/") ? short : `${short}/`);
+  return one === "file:." || other === "file:." || long.startsWith(short.endsWith("/") ? short : `${short}/`);
 }
 
 // All waits, in the order in which they are served.
@@ -63,27 +63,34 @@ const turn = (wait) => (wait.since_ms ?? 0) - 60_000 * (wait.priority ?? 0);
 
 export const locksBySession = derived(["locks"], (state) => groupBy(state.tables.locks.values(), (lock) => lock.session));
 
-// Returns {place, behind, holder}: where a wait stands for its first contested resource.
+// Where a wait stands: {place, ahead: [wait], holders: [lock]}.
 export function position(wait, state) {
-  const waits = queue(state);
-  const ahead = waits.slice(0, waits.indexOf(wait)).filter(
-    (other) => other.session !== wait.session && meet(other.resources, wait.resources));
-  const holders = holdersOf(wait, state);
-  return {place: ahead.length + 1, ahead, holders};
+  const waits = queue(state), ahead = [];
+  for (const other of waits) {
+    if (other === wait) break;
+    if (other.session !== wait.session && meet(other.resources, wait.resources)) ahead.push(other);
+  }
+  return {place: ahead.length + 1, ahead, holders: holdersOf(wait, state)};
 }
 
 const meet = (some, others) => (some ?? []).some((one) => (others ?? []).some((other) => overlaps(one, other)));
+const locksByResource = derived(["locks"], (state) => groupBy(state.tables.locks.values(), (lock) => lock.resource));
 
-// The locks that keep a wait from being served.
+// The folders above a resource, and itself.
+function* above(name) {
+  yield name;
+  for (let end = name.lastIndexOf("/"); end > 0; end = name.lastIndexOf("/", end - 1)) yield name.slice(0, end);
+}
+
+// The locks that keep a wait from being served: on the same paths, on folders above, and those of its holder.
 export function holdersOf(wait, state) {
-  const found = [];
-  for (const lock of state.tables.locks.values()) {
-    if (lock.session === wait.session) continue;
-    if (lock.session === wait.holder || (!wait.holder && wait.resources.some((name) => overlaps(name, lock.resource)))) {
-      if (wait.resources.some((name) => overlaps(name, lock.resource))) found.push(lock);
-    }
+  const found = new Set();
+  const known = locksByResource(state);
+  for (const name of wait.resources ?? []) for (const each of above(name)) for (const lock of known.get(each) ?? []) found.add(lock);
+  for (const lock of locksBySession(state).get(wait.holder) ?? []) {
+    if ((wait.resources ?? []).some((name) => overlaps(name, lock.resource))) found.add(lock);
   }
-  return found;
+  return [...found].filter((lock) => lock.session !== wait.session);
 }
 
 // "waiting for src/auth.ts behind ada, 2nd, 1m40s"
@@ -148,6 +155,78 @@ export const byResource = derived(["locks", "waits"], (state) => {
   return [...found.values()].sort((one, other) => (one.resource < other.resource ? -1 : 1));
 });
 
+// The rows of a tree of paths: folders with what lies in them, and resources. A folder with a single folder in it
+// is one row with that. `closed` is a Set of folders, by path, whose rows are left out.
+export function treeRows(items, closed = new Set()) {
+  const top = {name: "", path: "", folders: new Map(), items: []};
+  const others = [];
+  for (const item of items) {
+    if (!item.resource.startsWith("file:")) {
+      others.push(item);
+      continue;
+    }
+    const parts = resource(item.resource).split("/");
+    let node = top;
+    for (const part of parts.slice(0, -1)) {
+      if (!node.folders.has(part)) node.folders.set(part, {name: part, path: node.path ? `${node.path}/${part}` : part, folders: new Map(), items: []});
+      node = node.folders.get(part);
+    }
+    node.items.push({...item, name: parts.at(-1)});
+  }
+  const rows = others.map((item) => ({...item, kind: "item", key: item.resource, name: item.resource, depth: 0}));
+  walk(top, 0, closed, rows);
+  return rows;
+}
+
+function walk(node, depth, closed, rows) {
+  for (let folder of node.folders.values()) {
+    let name = folder.name;
+    while (!folder.items.length && folder.folders.size === 1) {
+      folder = folder.folders.values().next().value;
+      name += `/${folder.name}`;
+    }
+    const open = !closed.has(folder.path);
+    rows.push({kind: "folder", key: `${folder.path}/`, path: folder.path, name, depth, open, ...totals(folder)});
+    if (open) walk(folder, depth + 1, closed, rows);
+  }
+  for (const item of node.items) rows.push({...item, kind: "item", key: item.resource, depth});
+}
+
+function totals(folder) {
+  const sum = {lockCount: 0, waitCount: 0};
+  const open = [folder];
+  while (open.length) {
+    const node = open.pop();
+    for (const item of node.items) {
+      sum.lockCount += item.locks.length;
+      sum.waitCount += item.waits.length;
+    }
+    open.push(...node.folders.values());
+  }
+  return sum;
+}
+
+// Places the sessions of a wait-for graph in columns: those that wait for nobody are on the right.
+export function layoutGraph({nodes, edges}) {
+  const next = groupBy(edges, (edge) => edge.from), column = new Map();
+  const depth = (node, path) => {
+    if (path.has(node)) return 0;
+    if (column.has(node)) return column.get(node);
+    path.add(node);
+    const found = Math.max(-1, ...(next.get(node) ?? []).map((edge) => depth(edge.to, path))) + 1;
+    path.delete(node);
+    column.set(node, found);
+    return found;
+  };
+  for (const node of nodes) depth(node, new Set());
+  const columns = Math.max(0, ...column.values()) + 1, used = new Array(columns).fill(0);
+  const places = new Map(nodes.map((node) => {
+    const x = columns - 1 - column.get(node);
+    return [node, {x, y: used[x]++}];
+  }));
+  return {places, columns, rows: Math.max(0, ...used)};
+}
+
 // --- sessions ---
 
 const SILENT_MS = 10 * 60_000;
@@ -156,27 +235,39 @@ export const waitsBySession = derived(["waits"], (state) => groupBy(queue(state)
 export const questionsBySession = derived(["questions"], (state) =>
   groupBy(state.tables.questions.values(), (question) => question.session));
 
-// Returns {tone, word, words} of a session: tone is bad, ask, wait, work or idle.
-export function sessionState(session, state, now) {
+// Returns {tone, word} of a session: tone is ask, bad, wait, work or idle.
+export function sessionTone(session, state, now) {
   const question = questionsBySession(state).get(session.session)?.[0];
-  if (question) return {tone: "ask", word: question.kind === "permission" ? "needs permission" : "asks you", words: question.text};
-  if (session.hung_s) return {tone: "bad", word: "hangs", words: `silent for ${duration((now - (session.seen_ms ?? now)) / 1000)}`};
-  const wait = waitsBySession(state).get(session.session)?.[0];
-  if (wait) return {tone: "wait", word: "waits", words: waitWords(wait, state, now)};
+  if (question) return {tone: "ask", word: question.kind === "permission" ? "needs permission" : "asks you"};
+  if (session.hung_s) return {tone: "bad", word: "hangs"};
+  if (waitsBySession(state).has(session.session)) return {tone: "wait", word: "waits"};
   const task = tasksBySession(state).get(session.session);
-  if (task && task.expires_ms && task.expires_ms < now) return {tone: "bad", word: "lease expired", words: `its claim of ${task.task} has expired`};
-  const busy = task || locksBySession(state).get(session.session)?.length;
-  if (session.state === "working" || busy) return {tone: "work", word: "works", words: session.file ? `on ${resource(session.file)}` : ""};
-  const quiet = now - (session.seen_ms ?? session.started_ms ?? now);
-  return {tone: "idle", word: "idle", words: quiet > SILENT_MS ? `for ${duration(quiet / 1000)}` : ""};
+  if (task?.expires_ms && task.expires_ms < now) return {tone: "bad", word: "lease expired"};
+  const busy = session.state === "working" || task || locksBySession(state).has(session.session);
+  return busy ? {tone: "work", word: "works"} : {tone: "idle", word: "idle"};
+}
+
+// The same with `words`, a sentence about it.
+export function sessionState(session, state, now) {
+  const found = sessionTone(session, state, now), id = session.session;
+  return {...found, words: {
+    ask: () => questionsBySession(state).get(id)[0].text,
+    bad: () => (session.hung_s ? `silent for ${duration((now - (session.seen_ms ?? now)) / 1000)}` : `its claim of ${tasksBySession(state).get(id).task} has expired`),
+    wait: () => waitWords(waitsBySession(state).get(id)[0], state, now),
+    work: () => (session.file ? `on ${resource(session.file)}` : ""),
+    idle: () => {
+      const quietMs = now - (session.seen_ms ?? session.started_ms ?? now);
+      return quietMs > SILENT_MS ? `for ${duration(quietMs / 1000)}` : "";
+    },
+  }[found.tone]()};
 }
 
 const TONES = ["ask", "bad", "wait", "work", "idle"];
 
-// The sessions to show, those first that need somebody.
+// The agents to show, those first that need somebody; people who use coord themselves are no agents.
 export const sessionList = derived(["sessions", "questions", "waits", "tasks", "locks"], (state, minute) => {
-  const rows = [...state.tables.sessions.values()].map((session) => ({
-    session, tone: sessionState(session, state, minute).tone}));
+  const rows = [...state.tables.sessions.values()].filter((session) => !session.person).map((session) => ({
+    session, tone: sessionTone(session, state, minute).tone}));
   rows.sort((one, other) => TONES.indexOf(one.tone) - TONES.indexOf(other.tone)
     || (one.session.agent ?? "").localeCompare(other.session.agent ?? "")
     || (one.session.session < other.session.session ? -1 : 1));
@@ -206,6 +297,27 @@ export const needsYou = derived(["questions", "tasks", "alerts", "sessions", "ag
   return found.sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind) || one.sinceMs - other.sinceMs);
 });
 
+// Returns what happened since a time, from the tasks and the rings: [{kind, count, items}], only what there is.
+export const since = derived(["tasks", "merges", "commits", "refusals", "ended", "decisions", "closed_alerts", "deadlocks", "restored", "messages"],
+  (state, sinceMs) => {
+    const tasks = [...state.tables.tasks.values()].filter((task) => task.ended_ms > sinceMs);
+    const of = (ring, kind) => (state.rings[ring] ?? []).filter((item) => item.at > sinceMs && (!kind || item.event === kind));
+    return [
+      {kind: "done", items: tasks.filter((task) => task.state === "done")},
+      {kind: "failed", items: tasks.filter((task) => BROKEN.has(task.state))},
+      {kind: "merged", items: of("merges", "git.merged")},
+      {kind: "merge refused", items: of("merges", "git.merge_refused")},
+      {kind: "commits", items: of("commits")},
+      {kind: "decisions", items: of("decisions")},
+      {kind: "messages", items: of("messages")},
+      {kind: "ended", items: of("ended")},
+      {kind: "refusals", items: of("refusals")},
+      {kind: "deadlocks", items: of("deadlocks")},
+      {kind: "restored", items: of("restored")},
+      {kind: "alerts closed", items: of("closed_alerts")},
+    ].filter((each) => each.items.length);
+  });
+
 // --- small ---
 
 export function groupBy(items, keyOf) {
@@ -224,4 +336,19 @@ export function matches(filter, text) {
   return filter.toLowerCase().split(/\s+/).every((word) => low.includes(word));
 }
 
-export {left};
+const SHOWN_MAX = 50;
+
+// Returns the choices {label, detail, kind} that fit a text, those first whose label begins with it.
+export function fitting(choices, text) {
+  if (!text.trim()) return choices.slice(0, SHOWN_MAX);
+  const low = text.trim().toLowerCase();
+  const found = choices.filter((choice) => matches(low, `${choice.kind ?? ""} ${choice.label} ${choice.detail ?? ""}`));
+  const rank = (choice) => (choice.label.toLowerCase().startsWith(low) ? 0 : choice.label.toLowerCase().includes(low) ? 1 : 2);
+  return found.sort((one, other) => rank(one) - rank(other)).slice(0, SHOWN_MAX);
+}
+
+// Returns the first row to draw and the one after the last, of a list that scrolls.
+export function visibleRows(count, height, top, room, overscan = 8) {
+  const first = Math.min(count, Math.max(0, Math.floor(top / height) - overscan));
+  return [first, Math.max(first, Math.min(count, Math.ceil((top + room) / height) + overscan))];
+}

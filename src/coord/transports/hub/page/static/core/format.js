@@ -1,20 +1,14 @@
 // Values as people say them. Everything is pure; the reader's zone and language come from the browser.
 
-const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
-
-// 100 -> "1m40s", 3 -> "3s", 90061 -> "1d1h": the two largest units.
+// 100 -> "1m40s", 840 -> "14m", 3900 -> "1h5m", 90000 -> "1d1h": no more than a reader can use.
 export function duration(seconds) {
   const whole = Math.max(0, Math.round(seconds));
+  const join = (large, small, unit, part) => `${large}${unit}${small ? `${small}${part}` : ""}`;
   if (whole < 60) return `${whole}s`;
-  let left = whole;
-  const parts = [];
-  for (const [unit, size] of UNITS) {
-    const count = Math.floor(left / size);
-    left -= count * size;
-    if (count || parts.length) parts.push(count ? `${count}${unit}` : "");
-    if (parts.length === 2) break;
-  }
-  return parts.join("");
+  if (whole < 600) return join(Math.floor(whole / 60), whole % 60, "m", "s");
+  if (whole < 3600) return `${Math.floor(whole / 60)}m`;
+  if (whole < 86400) return join(Math.floor(whole / 3600), Math.floor(whole / 60) % 60, "h", "m");
+  return join(Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, "d", "h");
 }
 
 export const ago = (ms, now) => (!ms ? "" : now - ms < 2000 ? "now" : `${duration((now - ms) / 1000)} ago`);

@@ -2,7 +2,7 @@
 // snapshot; `core/page/state.py` interprets the same ones. Tables are Maps; a record is never changed in place,
 // so `===` tells whether it changed. `versions[name]` grows with every change of that table or ring.
 
-export const TABLES = ["sessions", "locks", "waits", "tasks", "questions", "alerts", "agents", "settings"];
+export const TABLES = ["sessions", "locks", "waits", "tasks", "questions", "alerts", "agents"];
 export const RINGS = ["messages", "merges", "commits", "refusals", "ended", "decisions", "closed_alerts",
   "deadlocks", "restored", "reactions"];
 
@@ -75,12 +75,12 @@ function keyOf(table, names, event, rules) {
 }
 
 function valueOf(state, event, source) {
-  if (source === "=true") return true;
   if (source[0] === "=") return source.slice(1);
+  if (source[0] === "!") return isEmpty(ownOf(event, source.slice(1)));
   if (source[0] !== "@") return ownOf(event, source);
   const [base, more] = source.split("+");
-  const known = base === "@offset" ? state.offset : state.at;
-  return more ? known + Number(ownOf(event, more) ?? 0) : known;
+  const number = more ? ownOf(event, more) : 0;
+  return (base === "@offset" ? state.offset : state.at) + (Number.isInteger(number) ? number : 0);
 }
 
 function changed(state, operation, event, record) {

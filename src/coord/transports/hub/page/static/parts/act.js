@@ -4,7 +4,8 @@
 //   act({label: "Release", title: "Release src/a.py", command: "coord steal src/a.py", role: "operate", hurts: true,
 //        reason: "reason",                         // the field of the body that the reason goes to
 //        fields: [{name: "text", label: "Answer", value: "", rows: 3}],   // what else to ask for
-//        request: (values) => ({method: "POST", path: "/v1/…", body: {…}}), done: "Released", undo: () => {…}})
+//        request: (values) => ({method: "POST", path: "/v1/…", body: {…}}),   // or a list of them
+//        done: "Released", undo: (answer) => {…}})
 //
 // `act` returns nothing if the reader's role does not allow it. `perform(spec)` opens the dialog without a button.
 
@@ -49,8 +50,7 @@ export function perform(spec) {
     error = null;
     box.draw();
     try {
-      const wanted = typeof spec.request === "function" ? spec.request(values) : spec.request;
-      const answer = await send(wanted.path, {method: wanted.method ?? "POST", body: wanted.body, key});
+      const answer = await sendAll([typeof spec.request === "function" ? spec.request(values) : spec.request].flat(), key);
       box.close();
       toast(spec.done ?? "Done", {undo: spec.undo ? () => spec.undo(answer) : null});
       spec.after?.(answer);
@@ -72,6 +72,20 @@ export function perform(spec) {
         <button class="button primary ${spec.hurts ? "hurts" : ""}" ?disabled=${busy}
           ?autofocus=${!fields.length}>${error ? "Try again" : spec.verb ?? spec.label}</button></footer></form>`,
   });
+}
+
+// Sends requests one after the other; a later attempt repeats them with the same keys. Returns the last answer; one that
+// is `optional` may fail.
+async function sendAll(wanted, key) {
+  let answer = null;
+  for (const [place, each] of wanted.entries()) {
+    try {
+      answer = await send(each.path, {method: each.method ?? "POST", body: each.body, key: `${key}-${place}`});
+    } catch (error) {
+      if (!each.optional) throw error;
+    }
+  }
+  return answer;
 }
 
 function input(field, values, box) {

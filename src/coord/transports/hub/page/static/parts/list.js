@@ -1,67 +1,58 @@
 // Rows of a fixed height, of which only the visible ones are drawn:
 //
-//   html`<coord-list .items=${tasks} .height=${36} .row=${(task, index) => html`…`} .key=${(task) => task.task}
-//        label="Tasks"></coord-list>`
+//   list({items: tasks, height: 40, label: "Tasks", key: (task) => task.task, row: (task, index) => html`…`})
 //
-// The element scrolls by itself and fills its parent, which needs a height (class "fill"); below `whole` rows (60) it
-// draws all of them and is as high as they are.
+// The element scrolls by itself. Up to `whole` rows (60) it draws all of them and is as high as they are. It draws
+// nothing again while it gets the same array and the same `stamp`, so that a long list costs nothing per tick: leave
+// `stamp` out if rows show times.
 
+import {visibleRows} from "../core/derive.js";
 import {css, html, render, repeat} from "./html.js";
 
-const OVERSCAN = 8;
+customElements.define("coord-list", class extends HTMLElement {
+  #given = {items: [], height: 36, whole: 60, row: () => "", key: (_, index) => index};
+  #observer = new ResizeObserver(() => this.#scrolled());
+  #drawn = "";
 
-// Returns the first and the last + 1 row to draw: pure, for tests.
-export function visibleRows(count, height, top, room, overscan = OVERSCAN) {
-  const first = Math.max(0, Math.floor(top / height) - overscan);
-  const last = Math.min(count, Math.ceil((top + room) / height) + overscan);
-  return [Math.min(first, count), Math.max(first, last)];
-}
+  constructor() {
+    super();
+    this.addEventListener("scroll", () => this.#scrolled(), {passive: true});
+  }
 
-if (globalThis.customElements) {
-  customElements.define("coord-list", class extends HTMLElement {
-    items = [];
-    height = 36;
-    whole = 60;
-    row = () => "";
-    key = (_, index) => index;
-    #observer = new ResizeObserver(() => this.draw());
-    #drawn = "";
+  connectedCallback() {
+    this.setAttribute("role", "list");
+    this.#observer.observe(this);
+  }
 
-    connectedCallback() {
-      this.setAttribute("role", "list");
-      this.addEventListener("scroll", () => this.#scrolled(), {passive: true});
-      this.#observer.observe(this);
-    }
+  disconnectedCallback() {
+    this.#observer.disconnect();
+  }
 
-    disconnectedCallback() {
-      this.#observer.disconnect();
-    }
+  set given(value) {
+    const same = value.stamp !== undefined && value.stamp === this.#given.stamp && value.items === this.#given.items;
+    this.#given = {...this.#given, ...value};
+    if (!same) this.#draw();
+  }
 
-    // Set last in a template, it draws the list: `.state=${anything that changed}` is not needed.
-    set rows(value) {
-      Object.assign(this, value);
-      this.draw();
-    }
+  #range() {
+    const {items, whole, height} = this.#given;
+    return items.length <= whole ? [0, items.length] : visibleRows(items.length, height, this.scrollTop, this.clientHeight || 600);
+  }
 
-    #scrolled() {
-      if (visibleRows(this.items.length, this.height, this.scrollTop, this.clientHeight).join() !== this.#drawn) this.draw();
-    }
+  #scrolled() {
+    if (this.#range().join() !== this.#drawn) this.#draw();
+  }
 
-    draw() {
-      const count = this.items.length, small = count <= this.whole;
-      this.classList.toggle("whole", small);
-      const [first, last] = small ? [0, count] : visibleRows(count, this.height, this.scrollTop, this.clientHeight || 600);
-      this.#drawn = `${first},${last}`;
-      const shown = this.items.slice(first, last);
-      render(html`<div class="window" ${css({"block-size": `${count * this.height}px`})}>${repeat(
-        shown, (item, at) => this.key(item, first + at), (item, at) => html`
-        <div class="line" role="listitem" aria-setsize=${count} aria-posinset=${first + at + 1} ${css({
-          "inset-block-start": `${(first + at) * this.height}px`, "block-size": `${this.height}px`})}>${
-          this.row(item, first + at)}</div>`)}</div>`, this);
-    }
-  });
-}
+  #draw() {
+    const {items, height, whole, row, key} = this.#given;
+    this.classList.toggle("whole", items.length <= whole);
+    const [first, last] = this.#range();
+    this.#drawn = `${first},${last}`;
+    render(html`<div class="window" ${css({"block-size": `${items.length * height}px`})}>${repeat(
+      items.slice(first, last), (item, at) => key(item, first + at), (item, at) => html`
+      <div class="line" role="listitem" aria-setsize=${items.length} aria-posinset=${first + at + 1} ${css({
+        "inset-block-start": `${(first + at) * height}px`, "block-size": `${height}px`})}>${row(item, first + at)}</div>`)}</div>`, this);
+  }
+});
 
-// A windowed list as a template.
-export const list = ({items, height = 36, row, key, label, whole = 60}) => html`
-  <coord-list aria-label=${label} .rows=${{items, height, row, whole, ...(key ? {key} : {})}}></coord-list>`;
+export const list = ({label, ...given}) => html`<coord-list aria-label=${label} .given=${given}></coord-list>`;

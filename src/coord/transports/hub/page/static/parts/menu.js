@@ -1,20 +1,9 @@
 // Choose one of many by typing: the command palette, and other pickers.
 
-import {matches} from "../core/derive.js";
+import {fitting} from "../core/derive.js";
 import {visible} from "../core/format.js";
 import {open} from "./dialog.js";
 import {html, icon, live, nothing} from "./html.js";
-
-const SHOWN_MAX = 50;
-
-// Returns the choices that fit a text, those first whose label begins with it.
-export function fitting(choices, text) {
-  if (!text.trim()) return choices.slice(0, SHOWN_MAX);
-  const low = text.trim().toLowerCase();
-  const found = choices.filter((choice) => matches(text.trim(), `${choice.kind ?? ""} ${choice.label} ${choice.detail ?? ""}`));
-  const rank = (choice) => (choice.label.toLowerCase().startsWith(low) ? 0 : choice.label.toLowerCase().includes(low) ? 1 : 2);
-  return found.sort((one, other) => rank(one) - rank(other)).slice(0, SHOWN_MAX);
-}
 
 // Opens a picker; a choice is {label, detail, kind, icon, run}.
 export function pick({title, placeholder, choices}) {

@@ -1,33 +1,176 @@
-// Locks: who holds what, for how long, under which fence, and who waits for it in which order.
+// Locks: a tree of paths with who holds what, under which fence and for how long; who waits, in which order; and the
+// graph of waits. `?on=RESOURCE` opens the details of one, with its history.
 
-import {byResource, matches, nameOf, waitGraph} from "../core/derive.js";
-import {ago, count, duration, left, ordinal, resource} from "../core/format.js";
+import {get, newKey, path} from "../core/api.js";
+import {byResource, derived, matches, nameOf, overlaps, position, queue, treeRows, waitGraph, waitWords} from "../core/derive.js";
+import {ago, count, duration, left, ordinal, quoted, resource, when} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
-import {chip, code, empty, filterField, foreign, heading, html, icon, nothing, time} from "../parts/html.js";
+import {remembered, signal} from "../core/store.js";
+import {act} from "../parts/act.js";
+import {waitPicture} from "../parts/graph.js";
+import {chip, code, empty, failed, filterField, foreign, heading, html, icon, nothing, repeat, skeleton, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
+
+const closed = signal(new Set());
+const history = signal({of: "", periods: null, error: null});
+const pageSession = remembered("session", "");
+const HISTORY_PAGES_MAX = 5, GRAPH_MAX = 40, ROW = 38;
 
 export const view = {path: "/locks", title: "Locks", key: "l", icon: "locks", order: 3, render};
 
+const rowsOf = derived(["locks", "waits", "sessions"], (state, q, hidden) =>
+  treeRows(byResource(state).filter((row) => !q || matches(q, searchText(row, state))), q ? new Set() : hidden));
+
+const searchText = (row, state) => [row.resource, ...[...row.locks, ...row.waits].flatMap((each) => [nameOf(state, each.session, each.agent), each.session])].join(" ");
+
 function render(context) {
-  const {state, q} = context;
-  const rows = byResource(state).filter((row) => !q || matches(q, searchText(row, state)));
-  return html`${heading("Locks", `${count(state.tables.locks.size, "lock")} · ${count(state.tables.waits.size, "wait")}`,
-    filterField(q, (text) => setQuery({q: text}), "Filter paths and agents"))}
-    ${rows.length ? html`<div class="table locks"><div class="line head" aria-hidden="true"><span>Resource</span><span>Held by</span><span>Mode</span><span>Fence</span><span>Held for</span><span>Time left</span><span>Waiting</span></div>
-      ${list({items: rows, height: 40, label: "Locks", key: (row) => row.resource, row: (row) => lockRow(row, context)})}</div>`
-      : q ? empty("No lock fits", "Press escape to see all of them.") : empty("Nothing is locked", html`Agents lock files before they change them; ${code("coord lock src/app.py")} locks one by hand.`)}`;
+  const {state, q, query} = context;
+  const rows = rowsOf(state, q, closed.value), graph = waitGraph(state);
+  return html`
+    ${heading("Locks", `${count(state.tables.locks.size, "lock")} · ${count(state.tables.waits.size, "wait")}`,
+      filterField(q, (text) => setQuery({q: text}), "Filter paths, agents"))}
+    <div class="split ${query.on ? "open" : ""}"><div class="stack">
+      ${graph.edges.length ? waiting(graph, context) : nothing}
+      ${rows.length ? table(rows, context) : nobody(q)}</div>
+      ${query.on ? details(query.on, context) : nothing}</div>`;
 }
 
-const searchText = (row, state) => [row.resource, ...row.locks.map((lock) => nameOf(state, lock.session, lock.agent)), ...row.waits.map((wait) => nameOf(state, wait.session, wait.agent))].join(" ");
+const nobody = (q) => (q ? empty("No lock fits", "Press escape to see all of them.")
+  : empty("Nothing is locked", html`Agents lock files before they change them; ${code("coord lock src/app.py")} locks one by hand.`));
 
-function lockRow(row, {state, now}) {
+// --- the tree ---
+
+const table = (rows, context) => html`<section class="table locks" aria-label="Locks by path">
+  <div class="head" aria-hidden="true"><span>Path</span><span>Held by</span><span>Mode</span><span class="number">Fence</span><span class="number">Held for</span>
+    <span class="number">Time left</span><span>Waiting</span></div>
+  ${list({items: rows, height: ROW, label: "Locks", key: (row) => row.key, row: (row) => (row.kind === "folder" ? folderRow(row) : lockRow(row, context))})}</section>`;
+
+function toggle(folder) {
+  const next = new Set(closed.peek());
+  if (!next.delete(folder)) next.add(folder);
+  closed.value = next;
+}
+
+const indent = (row) => html`${Array.from({length: row.depth}, () => html`<i class="indent"></i>`)}`;
+
+const folderRow = (row) => html`<button type="button" class="row folder" data-row aria-expanded=${row.open} @click=${() => toggle(row.path)}>
+  <span class="cut path">${indent(row)}${icon(row.open ? "down" : "right")}${foreign(`${row.name}/`)}</span><span class="muted span">${count(row.lockCount, "lock")}${
+    row.waitCount ? `, ${count(row.waitCount, "wait")}` : ""}</span></button>`;
+
+const show = (name) => () => setQuery({on: name}, {replace: false});
+
+function lockRow(row, {state, now, query}) {
   const lock = row.locks[0];
-  return html`<div class="row" data-row tabindex="0"><span class="cut path">${icon(row.resource.startsWith("file:") ? "file" : "locks")}${foreign(resource(row.resource))}</span>
-    <span class="cut">${row.locks.length ? row.locks.map((each, place) => html`${place ? ", " : ""}<a href=${link.agent(each.session)}>${foreign(nameOf(state, each.session, each.agent))}</a>`) : html`<span class="muted">nobody</span>`}</span>
+  return html`<button type="button" class="row" data-row aria-pressed=${query.on === row.resource} @click=${show(row.resource)}>
+    <span class="cut path">${indent(row)}${icon(row.resource.startsWith("file:") ? "file" : "locks")}${foreign(row.name)}</span>
+    <span class="cut">${row.locks.length ? foreign([...new Set(row.locks.map((each) => nameOf(state, each.session, each.agent)))].join(", ")) : html`<span class="muted">nobody</span>`}</span>
     <span>${lock ? lock.mode ?? "write" : ""}</span><span class="number muted">${lock?.fence ?? ""}</span>
-    <span class="number">${lock ? time(lock.since_ms, duration((now - lock.since_ms) / 1000)) : ""}</span>
-    <span class="number">${lock ? (lock.expires_ms ? left(lock.expires_ms, now) : "no limit") : ""}</span>
-    <span class="cut">${row.waits.map((wait, place) => html`${place ? ", " : ""}${ordinal(place + 1)} <a href=${link.agent(wait.session)}>${foreign(nameOf(state, wait.session, wait.agent))}</a>`)}</span></div>`;
+    <span class="number">${lock?.since_ms ? duration((now - lock.since_ms) / 1000) : ""}</span>
+    <span class="number">${lock ? timeLeft(lock, now) : ""}</span>
+    <span class="cut">${lock?.asked_by ? chip("ask", "asked back", `${nameOf(state, lock.asked_by)} asked for it`) : nothing} ${row.waits.length ? html`${chip("wait", row.waits.length)} ${foreign(row.waits.map((wait) => nameOf(state, wait.session, wait.agent)).join(", "))}` : nothing}</span></button>`;
 }
 
-export {ago, chip, nothing, waitGraph};
+function timeLeft(lock, now) {
+  if (!lock.expires_ms) return html`<span class="muted">no limit</span>`;
+  const soon = lock.expires_ms - now < 60_000;
+  return html`<span data-tone=${soon ? "bad" : nothing} class=${soon ? "toned" : ""}>${left(lock.expires_ms, now)}</span>`;
+}
+
+// --- waits ---
+
+function waiting(graph, context) {
+  const {state, now} = context, waits = queue(state);
+  return html`<section class="panel waits" aria-labelledby="waits"><header class="heading"><h2 id="waits">Waiting</h2>
+    ${graph.inCycle.size ? chip("bad", "a deadlock", "These sessions wait for each other") : nothing}</header>
+    ${graph.nodes.length <= GRAPH_MAX ? waitPicture(graph, state) : html`<p class="muted">${count(graph.nodes.length, "session")} wait for each other: too many for a picture.</p>`}
+    <ol class="lines">${repeat(waits.slice(0, 12), (wait) => `${wait.session} ${wait.resources}`, (wait) => html`<li><a href=${link.agent(wait.session)}>${foreign(nameOf(state, wait.session, wait.agent))}</a>
+      <span class="muted">${foreign(waitWords(wait, state, now))}</span>${wait.priority ? html`<span class="tag">priority ${wait.priority}</span>` : nothing}</li>`)}</ol>
+    ${waits.length > 12 ? html`<p class="muted">and ${waits.length - 12} more</p>` : nothing}</section>`;
+}
+
+// --- one resource ---
+
+function details(name, context) {
+  const {state, now} = context;
+  const locks = [...state.tables.locks.values()].filter((lock) => overlaps(lock.resource, name));
+  const waits = queue(state).filter((wait) => wait.resources?.some((each) => overlaps(each, name)));
+  return html`<aside class="panel drawer" aria-label="Details of ${resource(name)}"><header><h2>${foreign(resource(name))}</h2>
+      <button class="bare" aria-label="Close the details" @click=${() => setQuery({on: ""})}>${icon("close")}</button></header>
+    <h3>Held by</h3>
+    ${locks.length ? locks.map((lock) => holder(lock, name, context)) : html`<p class="muted">Nobody holds it.</p>`}
+    <h3>Waiting</h3>
+    ${waits.length ? html`<ol class="lines">${waits.map((wait) => html`<li><b>${ordinal(position(wait, state).place)}</b> <a href=${link.agent(wait.session)}>${foreign(nameOf(state, wait.session, wait.agent))}</a>
+      <span class="muted">${duration((now - wait.since_ms) / 1000)}${wait.priority ? `, priority ${wait.priority}` : ""}</span></li>`)}</ol>` : html`<p class="muted">Nobody waits.</p>`}
+    <h3>History</h3>${past(name, context)}
+    <a class="button small" href=${link.why("lock", name)}>Why is it like this?</a></aside>`;
+}
+
+function holder(lock, name, {state, now}) {
+  const facts = [["Mode", lock.mode ?? "write"], ["Fence", lock.fence], ["Since", time(lock.since_ms, ago(lock.since_ms, now))], ["Time left", timeLeft(lock, now)],
+    ["On", lock.resource === name ? "" : foreign(resource(lock.resource))], ["For", lock.reason ? foreign(lock.reason) : ""],
+    ["Asked back", lock.asked_by ? html`by ${foreign(nameOf(state, lock.asked_by))}, until ${when(lock.asked_until_ms, now)} ${foreign(lock.asked_reason)}` : ""]].filter(([, value]) => value);
+  return html`<article class="holder"><header><a href=${link.agent(lock.session)}><b>${foreign(nameOf(state, lock.session, lock.agent))}</b></a></header>
+    <dl class="facts">${facts.map(([word, value]) => html`<div><dt>${word}</dt><dd>${value}</dd></div>`)}</dl>
+    <footer>${askBack(lock)}${release(lock)}</footer></article>`;
+}
+
+// The session under which a person acts on this page: it holds a lock only between two requests.
+function ownSession() {
+  if (!pageSession.peek()) pageSession.value = newKey().slice(0, 21);
+  return pageSession.peek();
+}
+
+const askBack = (lock) => act({
+  label: "Ask for it", small: true, role: "admin", title: `Ask ${lock.agent ?? lock.session} for ${resource(lock.resource)}`, verb: "Ask", done: "Asked",
+  words: "Its holder is asked to release it, and loses it after the grace time.", reason: "reason", hurts: true,
+  fields: [{name: "grace", label: "Grace time in seconds", type: "number", value: "60", min: 0, focus: false}, {name: "priority", label: "Priority (must be higher than the holder's)", type: "number", value: "10", focus: false}],
+  command: (values) => `coord preempt ${quoted(resource(lock.resource))} --priority ${values.priority} --grace ${values.grace}s --reason ${quoted(values.reason || "…")}`,
+  request: (values) => ({path: "/v1/locks/preempt", body: {resources: [lock.resource], priority: Number(values.priority), grace_ms: Number(values.grace) * 1000, reason: values.reason, session: ownSession()}}),
+});
+
+const release = (lock) => act({
+  label: "Release", small: true, role: "admin", title: `Release ${resource(lock.resource)}`, hurts: true, reason: "reason", done: `Released ${resource(lock.resource)}`,
+  words: `${lock.agent ?? lock.session} loses this lock. What it still sends under fence ${lock.fence} is refused.`,
+  command: (values) => `coord steal ${quoted(resource(lock.resource))} --force --fence ${lock.fence} --reason ${quoted(values.reason || "…")} && coord unlock ${quoted(resource(lock.resource))}`,
+  request: (values) => [
+    {path: "/v1/locks/steal", body: {resources: [lock.resource], force: true, fence: lock.fence, reason: values.reason, session: ownSession()}},
+    {path: "/v1/locks/release", body: {resources: [lock.resource], session: ownSession()}},
+    {method: "DELETE", path: path`/v1/sessions/${ownSession()}`, optional: true},
+  ],
+});
+
+// --- history ---
+
+async function loadHistory(name) {
+  history.value = {of: name, periods: null, error: null};
+  try {
+    const found = [];
+    let after = "";
+    for (let page = 0; page < HISTORY_PAGES_MAX; page += 1) {
+      const answer = await get("/v1/locks/history", {ended: true, after, limit: 1000});
+      found.push(...answer.periods.filter((period) => overlaps(period.resource, name)));
+      after = answer.after ?? "";
+      if (!after || history.peek().of !== name) break;
+    }
+    found.sort((one, other) => other.until_ms - one.until_ms);
+    if (history.peek().of === name) history.value = {of: name, periods: found.slice(0, 50), more: Boolean(after), error: null};
+  } catch (error) {
+    if (history.peek().of === name) history.value = {of: name, periods: null, error};
+  }
+}
+
+function past(name, {state, now}) {
+  const found = history.value;
+  if (found.of !== name) {
+    queueMicrotask(() => void loadHistory(name));
+    return skeleton(2);
+  }
+  const again = () => void loadHistory(name);
+  if (found.error) return failed(found.error, again);
+  if (!found.periods) return skeleton(2);
+  return html`${found.periods.length ? html`<ol class="lines">${found.periods.map((period) => html`<li><span class="muted">${time(period.until_ms, when(period.until_ms, now))}</span>
+      <b>${foreign(period.agent || nameOf(state, period.owner))}</b> ${period.end_reason} <span class="muted">after ${duration((period.until_ms - period.from_ms) / 1000)}${
+        period.by ? html`, by ${foreign(nameOf(state, period.by))}` : nothing}, fence ${period.fence}</span></li>`)}</ol>` : html`<p class="muted">No lock on it has ended${found.more ? " among those on record first" : ""}.</p>`}
+    <button class="button small" @click=${again}>Refresh</button>`;
+}
+

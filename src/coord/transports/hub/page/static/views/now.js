@@ -1,10 +1,11 @@
 // Now: what needs you, then every agent in words, and what happened while you were away.
 
 import {path} from "../core/api.js";
-import {locksBySession, matches, needsYou, sessionList, sessionState, tasksBySession} from "../core/derive.js";
+import {awaySince, dismiss} from "../core/away.js";
+import {locksBySession, matches, needsYou, sessionList, sessionState, sessionTone, since, tasksBySession} from "../core/derive.js";
 import {ago, count, duration, left, money, percent, quoted, resource} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
-import {entries, remembered} from "../core/store.js";
+import {remembered} from "../core/store.js";
 import {act} from "../parts/act.js";
 import {chip, choice, code, empty, filterField, foreign, heading, html, icon, meter, nothing, repeat, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
@@ -19,7 +20,8 @@ function render(context) {
   const needs = needsYou(state);
   const sessions = sessionList(state, Math.floor(now / 60_000) * 60_000).filter((each) => !q || matches(q, searchText(each, state)));
   return html`
-    ${needs.length ? needed(needs, context) : nothing}
+    ${awaySince.value ? away(context) : nothing}
+    ${needs.length ? needed(needs, context) : calm(state)}
     <section aria-labelledby="agents">
       <header class="heading"><h2 id="agents">Agents</h2><span class="detail">${summary(state, now)}</span>
         <span class="actions">${filterField(q, (text) => setQuery({q: text}), "Filter agents")}
@@ -41,12 +43,36 @@ function searchText(session, state) {
 function summary(state, now) {
   const tones = {};
   for (const session of state.tables.sessions.values()) {
-    const {tone} = sessionState(session, state, now);
+    if (session.person) continue;
+    const {tone} = sessionTone(session, state, now);
     tones[tone] = (tones[tone] ?? 0) + 1;
   }
   const words = [["work", "working"], ["wait", "waiting"], ["ask", "asking"], ["bad", "in trouble"], ["idle", "idle"]];
   return words.filter(([tone]) => tones[tone]).map(([tone, word]) => `${tones[tone]} ${word}`).join(" · ");
 }
+
+// --- while you were away ---
+
+const AWAY = {
+  done: ["ok", "task", "task done", "tasks done", "/plan"], failed: ["bad", "task", "task failed", "tasks failed", "/plan"],
+  merged: ["ok", "merges", "branch merged", "branches merged", "/merges"], "merge refused": ["bad", "merges", "merge refused", "merges refused", "/merges"],
+  commits: ["work", "branch", "commit", "commits", "/activity"], decisions: ["ask", "question", "question closed", "questions closed", "/messages"],
+  messages: ["work", "messages", "message", "messages", "/messages"], ended: ["idle", "agent", "session ended", "sessions ended", "/activity"],
+  refusals: ["wait", "permission", "request refused", "requests refused", "/activity"], deadlocks: ["bad", "locks", "deadlock", "deadlocks", "/locks"],
+  restored: ["wait", "file", "file restored", "files restored", "/activity"], "alerts closed": ["idle", "alerts", "alert closed", "alerts closed", "/alerts"],
+};
+
+function away({state, now}) {
+  const found = since(state, awaySince.value);
+  if (!found.length) return nothing;
+  return html`<section class="panel away" aria-labelledby="away"><h2 id="away">While you were away</h2><span class="muted">${time(awaySince.value, `the last ${duration((now - awaySince.value) / 1000)}`)}</span>
+    <ul>${found.map(({kind, items}) => {
+      const [tone, name, one, more, target] = AWAY[kind];
+      return html`<li data-tone=${tone}><a href=${target}>${icon(name)}${count(items.length, one, more)}</a></li>`;
+    })}</ul><button class="bare" aria-label="Dismiss" @click=${dismiss}>${icon("close")}</button></section>`;
+}
+
+const calm = (state) => (state.tables.sessions.size ? html`<p class="calm">${icon("calm")}Nothing needs you.</p>` : nothing);
 
 // --- what needs you ---
 
@@ -146,5 +172,3 @@ function agentRow(session, {state, now}) {
     <span class="number">${time(session.seen_ms, ago(session.seen_ms, now))}</span>
     <span class="number">${session.context_percent ? percent(session.context_percent) : ""}</span><span class="number">${session.cost ? money(session.cost) : ""}</span></a>`;
 }
-
-export {entries};

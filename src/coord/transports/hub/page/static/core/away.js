@@ -1,0 +1,39 @@
+// "While you were away": since when the reader has not looked. The time of the last look is kept in this browser, one
+// for each repository, and a page that was hidden for some minutes counts as left.
+
+import {effect, hub, liveState, loaded, now, remembered, signal} from "./store.js";
+
+const LEFT_MS = 5 * 60_000, SAVE_MS = 15_000;
+const looks = remembered("looks", {});
+export const awaySince = signal(0); // ms of the last look before this one, 0 if there is nothing to tell
+
+const place = () => hub.peek().repository ?? "";
+
+function look() {
+  if (!loaded.peek() || document.hidden) return;
+  looks.value = {...looks.peek(), [place()]: {at: now.peek(), offset: liveState().offset}};
+}
+
+function arrive() {
+  const last = looks.peek()[place()];
+  if (last && now.peek() - last.at > LEFT_MS && liveState().offset > last.offset) awaySince.value = last.at;
+  look();
+}
+
+export const dismiss = () => {
+  awaySince.value = 0;
+};
+
+export function start() {
+  let known = false;
+  effect(() => {
+    if (loaded.value && !known) {
+      known = true;
+      queueMicrotask(arrive);
+    }
+  });
+  setInterval(look, SAVE_MS);
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && known) queueMicrotask(arrive);
+  });
+}
