@@ -37,6 +37,7 @@ PARTS = {
     "part: importing sqlite3": "import gc; gc.disable(); import sqlite3",
 }
 SHELL_LINE = "cd src && make test 2>&1 | tail -5"
+READ = "read.txt"
 SHELL = "a shell command"
 """Git scans the worktree around it, so it has no limit in starts of Python."""
 INIT = "import os; from coord.sdk.client.open import initialise; initialise(os.getcwd(), os.environ)"
@@ -47,6 +48,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     if store != "sqlite":
         return
     repository = make_repository(places.folder)
+    (repository / READ).write_text("what an agent reads\n")
     with tempfile.TemporaryDirectory() as folder:
         python = clean_python(Path(folder) / "clean")
         environ = {
@@ -87,8 +89,9 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
 
 
 def _calls(python: str, program: str, repository: Path, number: int) -> dict[str, tuple[list[str], bytes]]:
-    def told(event: str, tool: str) -> bytes:
-        call = {"tool_name": tool, "tool_input": {"file_path": f"{repository}/{number}"}, "tool_use_id": "c"}
+    def told(event: str, tool: str, name: str = "") -> bytes:
+        given = {"file_path": f"{repository}/{name or number}"}
+        call = {"tool_name": tool, "tool_input": given, "tool_use_id": "c"}
         return json.dumps(
             {"session_id": "bench", "cwd": str(repository), "hook_event_name": event, **call}
         ).encode()
@@ -104,10 +107,12 @@ def _calls(python: str, program: str, repository: Path, number: int) -> dict[str
         "pass": ([python, "-c", "pass"], b""),
         BARE: ([python, "-I", "-S", "-c", "pass"], b""),
         f"{THROUGH_HUB}before a tool that reads": (hook, told("PreToolUse", "Read")),
+        f"{THROUGH_HUB}after a tool that reads": (hook, told("PostToolUse", "Read", READ)),
         f"{THROUGH_HUB}before an edit": (hook, told("PreToolUse", "Write")),
         f"{THROUGH_HUB}after an edit": (hook, told("PostToolUse", "Write")),
         f"{THROUGH_HUB}before a shell command": (hook, typed("PreToolUse")),
         "before a tool that reads": (hook, told("PreToolUse", "Read")),
+        "after a tool that reads": (hook, told("PostToolUse", "Read", READ)),
         "before an edit": (hook, told("PreToolUse", "Write")),
         "after an edit": (hook, told("PostToolUse", "Write")),
         "before a shell command": (hook, typed("PreToolUse")),

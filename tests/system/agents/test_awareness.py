@@ -59,8 +59,17 @@ def test_a_lock_of_another_reaches_an_agent_once_and_again_after_compaction(
             released.go.set()
             told = agent.wait().model.was_told()
         assert (told.count(LOCKED), told.count(RELEASED)) == (1, 1)
+        check_reads(place)
         if tool in COMPACTING:
             check_compaction(tool, place)
+
+
+def check_reads(place: Place) -> None:
+    """AUD-5: the agent read a file three times within a minute, so its name is in the ledger once."""
+    (read,) = events(place, "file.read")
+    registered = {each.details["session"] for each in events(place, "session.registered")} - {"bob"}
+    assert read.details["resource"] == "file:old.txt"
+    assert read.details["session"] in registered
 
 
 def check_compaction(tool: str, place: Place) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.support.agents.drive import running_agent
 from tests.support.agents.prepared import client_of, environ_of, locks
 from tests.support.agents.programs import command_of
-from tests.support.agents.script import Edit, Pause, Script, SubAgent
+from tests.support.agents.script import Edit, Pause, Read, Script, SubAgent
 from tests.support.agents.sessions import Place, make_place
 from tests.support.hub.process import serving
 
@@ -48,6 +48,7 @@ def test_only_a_hub_that_answers_lets_claude_write(tmp_path: Path) -> None:
     place = with_claude(tmp_path)
     frozen, thawed, revoked, down = Pause(), Pause(), Pause(), Pause()
     script: Script = (
+        Read("old.txt"),
         Edit("free.txt", "new\n"),
         Edit("held.txt", "stolen\n"),
         SubAgent((Edit("child.txt", "child\n"),)),
@@ -79,6 +80,9 @@ def test_only_a_hub_that_answers_lets_claude_write(tmp_path: Path) -> None:
                 owner = locks(place)["file:free.txt"].owner
                 with client_of(place, "eve") as eve:
                     assert eve.show(owner).pid == agent.process.pid
+                activity = json.loads(run(place, environ, "--json", "log", "activity", "--type", "file_read"))
+                read = [(each["agent_id"], each["summary"]) for each in activity["activity"]]
+                assert read == [(owner, "Read old.txt")], "AUD-5"
                 os.kill(hub.process.pid, signal.SIGSTOP)
                 frozen.go.set()
                 assert thawed.reached.wait(MEET_S)

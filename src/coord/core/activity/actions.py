@@ -5,7 +5,7 @@ of the ledger is an event, seen through this table. An event that no row matches
 `NOT_ACTIONS` says why.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 LEDGER_MAX = 10_000
@@ -204,6 +204,23 @@ def action_id(offset: int, number: int) -> int:
     return offset % (1 << OFFSET_BITS) * EVENTS_PER_ENTRY + number
 
 
+def text_of(event: str, details: Mapping[str, Any], show: Callable[[str], str]) -> str:
+    """Return the summary of an action, each field as `show` writes it; "" if the event is no action.
+
+    >>> text_of("task.claimed", {"task": "t1"}, repr)
+    "Started task 't1'"
+    """
+    for action in _BY_EVENT.get(event, ()):
+        if action.matches(details):
+            return _summary(action, details, show)
+    return ""
+
+
+def _summary(action: Action, details: Mapping[str, Any], show: Callable[[str], str] = str) -> str:
+    shown = ((text, show(field_text(details, name)) if name else "") for text, name in action.parts)
+    return "".join(part for pair in shown for part in pair)
+
+
 def _performed(action: Action, details: Mapping[str, Any]) -> Performed:
     shown: dict[str, Any] = {"event": action.event, **details}
     if action.to:
@@ -214,7 +231,7 @@ def _performed(action: Action, details: Mapping[str, Any]) -> Performed:
         action.type,
         field_text(details, action.agent),
         field_text(details, "agent") if by_itself else "",
-        "".join(text + field_text(details, name) for text, name in action.parts),
+        _summary(action, details),
         shown,
     )
 

@@ -16,8 +16,12 @@ class FileEdited(Event, frozen=True, tag="file.edited"):
 
 
 class FileRead(Event, frozen=True, tag="file.read"):
-    """A tool of a session read a file; logged once a minute per session and file."""
+    """A tool of a session read a file; logged once a minute per session and file.
+
+    `others`: how many more files were read, if there were too many to name.
+    """
 
     resource: str
     session: str
     agent: str
+    others: int = 0

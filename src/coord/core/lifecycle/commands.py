@@ -50,12 +50,14 @@ class Deregister(SessionCommand, frozen=True):
     """End a session and its sub-agents; `session` may name a sub-agent of the caller, or a dead session.
 
     With `to_parent` the locks that hooks took for it go to its parent, because its edits are still there.
+    `read`: the files that the caller read and that are not in the ledger yet.
     """
 
     rule = "coord.core.lifecycle.end:deregister"
     reply = DeregisterReply
     session: str = ""
     to_parent: bool = False
+    read: tuple[str, ...] = ()
 
 
 class HandoffReply(Reply, frozen=True):

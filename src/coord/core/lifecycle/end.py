@@ -131,6 +131,10 @@ def deregister(tx: Transaction, command: Deregister, now: int) -> DeregisterRepl
         )
     held = locks_of(tx, name)
     if name == own:
+        if command.read:
+            from coord.core.activity.files import log_reads  # noqa: PLC0415 - most sessions have no rest
+
+            log_reads(tx, session, command.read, now)
         freed = end_session(tx, session, "deregistered", now)
     else:
         proof = f" ({evidence.detail})" if dead and evidence is not None else ""

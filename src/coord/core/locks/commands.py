@@ -517,7 +517,7 @@ class EndToolCallReply(Reply, frozen=True):
 
     `emergencies` counts those in its inbox, `questions` those that it asked and nobody has answered. `news`:
     others have changed something, and this call has to brief its session (`tool_calls.py`), which got
-    `briefed` before.
+    `briefed` before. `reads_logged`: the files that the command reported as read need no further report.
     """
 
     locks: list[LockInfo]
@@ -529,6 +529,7 @@ class EndToolCallReply(Reply, frozen=True):
     briefed_offset: int = 0
     epoch: int = 0
     questions: int = 0
+    reads_logged: bool = False
 
 
 class EndToolCall(SessionCommand, frozen=True):
@@ -537,7 +538,8 @@ class EndToolCall(SessionCommand, frozen=True):
     With `news_every_ms` the reply says whether there is news for the session, at most once in that time;
     `repository` is the id of the repository whose locks count.
     `at_prompt`: the user is at the prompt of the tool, so no dialog of a call is open.
-    `edited`: the files that the call changed, for the ledger.
+    `edited`: the files that the call changed, for the ledger. `read`: those that the session read. They are
+    logged only if the command writes anything else; `reads_logged` in the reply says whether it did.
     """
 
     rule = "coord.core.locks.tool_calls:end_tool_call"
@@ -549,6 +551,7 @@ class EndToolCall(SessionCommand, frozen=True):
     news_every_ms: int = 0
     at_prompt: bool = False
     edited: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
 
 
 class ReleaseHookLocks(LockCommand, frozen=True):

@@ -62,12 +62,6 @@ OUTDATED_BY_CALLS = ("starting", "completed")
 """Reports that a tool call disproves: the session has started, and it is not at its end."""
 OFFER_MS = 60_000
 """After this time, news that a call did not report as delivered is given to another call."""
-EDIT_QUIET_MS = 60_000
-"""The same file edited again by the same session within this time is not logged."""
-EDITS_MAX = 64
-"""How many edited files of a call are logged by name; the last one counts the others."""
-EDITS_KEPT = 128
-"""How many of these a session remembers; a larger number could be logged again too early."""
 GRANTS_MAX = 1000
 """How many later grants a call reads; beyond that the file counts as changed."""
 
@@ -215,27 +209,32 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
             tx, msgspec.structs.replace(session, calls=left, current_command=running, edited=edited)
         )
     _keep(tx, session, now)
+    reads_logged = bool(command.read) and _log_reads(tx, session, command.read, now)
     held = [
         lock_info(lock, now)
         for lock_at in locks_of(tx, session.session_id)
         if (lock := read_lock(tx, lock_at.key)) is not None and ended_by_time(lock, now) is None
     ]
-    last = (session.briefed, session.briefed_offset, session.epoch, session.questions)
+    last = (session.briefed, session.briefed_offset, session.epoch, session.questions, reads_logged)
     return EndToolCallReply(held, len(left), session.reminded, session.emergencies, news is not None, *last)
 
 
 def _log_edits(tx: Transaction, session: Session, files: tuple[str, ...], now: int) -> dict[str, int]:
-    """Log the files that a call changed, each once a minute; return which were logged when."""
-    logged = {file: at for file, at in session.edited.items() if 0 <= now - at < EDIT_QUIET_MS}
-    new = [file for file in dict.fromkeys(files) if file.startswith("file:") and file not in logged]
-    named, others = new[:EDITS_MAX], len(new[EDITS_MAX:])
-    if not named:
-        return logged
-    from coord.core.activity.schema import FileEdited  # noqa: PLC0415 - most calls log no edit
+    from coord.core.activity.files import log_edits  # noqa: PLC0415 - most calls log no edit
 
-    for file in named:
-        tx.emit(FileEdited(file, session.session_id, session.agent, others if file is named[-1] else 0))
-    return dict([*logged.items(), *((file, now) for file in named)][-EDITS_KEPT:])
+    return log_edits(tx, session, files, now)
+
+
+def _log_reads(tx: Transaction, session: Session, files: tuple[str, ...], now: int) -> bool:
+    """Log the files that a session read, if there is a commit anyway; return whether there is one."""
+    if not tx.writes:
+        return False
+    from coord.core.activity.files import log_reads  # noqa: PLC0415 - most calls log no read
+
+    logged = log_reads(tx, session, files, now)
+    if logged is not session:
+        put_session(tx, logged)
+    return True
 
 
 def _under_way(session: Session, now: int) -> dict[str, int]:

@@ -146,6 +146,9 @@ class Session(Stored, frozen=True, tag=1):
     epoch_mark: str = ""
     edited: dict[str, int] = {}
     """The files whose edits were logged in the last minute, and when."""
+    read: tuple[int, ...] = ()
+    """Checksums of the files whose reads were logged since `read_ms`, in a minute that began then."""
+    read_ms: int = 0
 
 
 class CrewChanges(Stored, frozen=True, tag=1):

@@ -10,6 +10,9 @@ permission_wait = "5m"           # wait for `coord decide` when a tool asks for 
 [brief]
 inject = false                   # default: true; agents read what others do
 every_s = 30                     # default: 2; at most one brief in this time
+
+[ledger]
+reads = false                    # default: true; the ledger has the files that agents read
 """
 
 from collections.abc import Mapping
@@ -40,6 +43,7 @@ class Settings(msgspec.Struct, frozen=True):
     inject_brief: bool = True
     brief_every_ms: int = 2_000
     permission_wait_s: float = 0.0
+    log_reads: bool = True
 
 
 def read_settings(found: Configuration) -> Settings:
@@ -66,6 +70,7 @@ def read_settings(found: Configuration) -> Settings:
         (*with_presets(lock_presets(configuration)), *_actions(given.get("actions", []), path)),
         *_brief(configuration.get("brief", {}), path),
         _permission_wait(given.get("permission_wait", "0"), path),
+        _log_reads(configuration, path),
     )
 
 
@@ -82,6 +87,15 @@ def _brief(given: object, path: str) -> tuple[bool, int]:
     if isinstance(every_s, bool) or not isinstance(every_s, int | float) or not 0.001 <= every_s <= 86_400:
         raise Invalid(f"brief.every_s in {path} is {every_s!r}", hint="use a number of seconds, such as 2")
     return inject, round(every_s * 1000)
+
+
+def _log_reads(configuration: Mapping[str, Any], path: str) -> bool:
+    """Return whether the ledger has the files that agents read."""
+    if "ledger" not in configuration:
+        return True
+    from coord.core.activity.settings import ledger_settings
+
+    return ledger_settings(configuration, path).reads
 
 
 def _permission_wait(given: object, path: str) -> float:

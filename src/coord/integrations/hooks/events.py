@@ -9,6 +9,10 @@ CALL_S = 600.0
 """The time limit of a call if its tool names none."""
 
 
+READ_FIELDS = (
+    *("file_path", "absolute_path", "notebook_path", "filePath", "path", "dir_path", "paths", "include"),
+)
+"""The fields in which tools that only read name files or folders."""
 CONTENDED_PROGRAMS = ("git", "gh", "cargo")
 """Programs that often fail because a peer is in the middle of the same."""
 
@@ -48,6 +52,8 @@ class Event(NamedTuple):
     """The name of the called tool."""
     writes: tuple[str, ...] = ()
     """The files that the call writes, as the tool names them."""
+    reads: tuple[str, ...] = ()
+    """The paths that a call read which has ended, as the tool names them; some may be folders."""
     command: str | None = None
     """The command line if the tool is a shell."""
     opaque: bool = False
@@ -144,19 +150,23 @@ def base_event(
     name, tool_name = text_in(payload, "hook_event_name"), text_in(payload, "tool_name")
     given = fields_in(payload, "tool_input")
     writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    kind = kinds.get(name, Kind.OTHER)
     opaque = bool(tool_name) and tool_name not in known
     if opaque:
         from coord.integrations.hooks.hook import READ_ONLY_TOOLS
 
         opaque = tool_name not in READ_ONLY_TOOLS
+        reads = () if opaque or kind is not Kind.AFTER else _read_files(given)
     if opaque:
-        from coord.integrations.hooks.named_files import named_files
+        from coord.integrations.hooks.named_files import named_files, named_reads
 
         writes = named_files(tool_name, given)
+        reads = named_reads(tool_name, given) if kind is Kind.AFTER else ()
     return Event(
         tool,
         name,
-        kinds.get(name, Kind.OTHER),
+        kind,
         text_in(payload, "session_id"),
         text_in(payload, "agent_id"),
         text_in(payload, "agent_type"),
@@ -165,11 +175,19 @@ def base_event(
         text_in(payload, "tool_use_id"),
         tool_name,
         writes,
+        reads,
         opaque=opaque,
         given=given,
         reminded=payload.get("stop_hook_active") is True,
         model=text_in(payload, "model"),
     )
+
+
+def _read_files(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the paths that a tool which only reads was given."""
+    values = (given[name] for name in READ_FIELDS if name in given)
+    texts = (text for value in values for text in (value if isinstance(value, list) else (value,)))
+    return tuple(text for text in texts if isinstance(text, str))
 
 
 def with_files(event: Event, files: tuple[str, ...]) -> Event:

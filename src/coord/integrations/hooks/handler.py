@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from coord.core.messages.commands import MessageInfo
     from coord.engine.engine import Engine
     from coord.integrations.hooks.awareness.briefing import Briefing
+    from coord.integrations.hooks.awareness.reads import SessionReads
     from coord.integrations.shell_commands.line import CommandLine
     from coord.stores.database import Database
 
@@ -112,6 +113,7 @@ class HookHandler:
         self._by_folder: dict[str, Connection] = {}
         self._edited: dict[Connection, list[str]] = {}
         """The files that the call changed, for the ledger."""
+        self._reads: SessionReads | None = None
 
     def handle(self) -> None:
         """Do what the event asks for, and reply."""
@@ -291,6 +293,7 @@ class HookHandler:
             if connection is first:
                 end = self._end_of_call(connection, self._call())
                 ended, received = connection.engine.call_many([end, ReceiveMessages(connection.caller)])
+                self._keep_reads(ended.reads_logged)
                 unread = received.messages
                 news = ended if ended.news else None
             else:
@@ -306,6 +309,20 @@ class HookHandler:
         if self.event.command is not None:
             self._restore_templates(home)
 
+    def _read(self, connection: Connection) -> tuple[str, ...]:
+        """Return the files that the session read and that are not in the log, in this call and before."""
+        if self.home is None or not self.settings.log_reads:
+            return ()
+        from coord.integrations.hooks.awareness.reads import SessionReads
+
+        whose = (self.home.folder, tenant_of(self._environ), connection.caller.session)
+        self._reads = SessionReads(self._environ, whose, self.event, self._line, self.home)
+        return self._reads.files
+
+    def _keep_reads(self, logged: bool) -> None:
+        if self._reads is not None:
+            self._reads.keep(logged=logged)
+
     def _end_of_call(self, connection: Connection, call: str) -> EndToolCall:
         """Return the command that ends a call and asks for news."""
         settings = self.settings
@@ -317,7 +334,8 @@ class HookHandler:
         at_prompt = self.event.kind is Kind.PROMPT
         edited = tuple(self._edited.get(connection, ()))
         repository = connection.location.repository_id
-        return EndToolCall(connection.caller, call, repository, every_ms, at_prompt, edited)
+        read = self._read(connection)
+        return EndToolCall(connection.caller, call, repository, every_ms, at_prompt, edited, read)
 
     def _deliver(
         self,
@@ -377,6 +395,7 @@ class HookHandler:
         connection = self._connect(home)
         keep = self._end_of_call(connection, NO_CALL)
         kept, received = connection.engine.call_many([keep, ReceiveMessages(connection.caller)])
+        self._keep_reads(kept.reads_logged)
         self._deliver(connection, [], received.messages, kept if kept.news else None)
 
     def _stop(self) -> None:
@@ -385,7 +404,9 @@ class HookHandler:
             self._reply(ALLOW)
             return
         connection = self._connect(home)
-        ended: EndToolCallReply = connection.call(EndToolCall(connection.caller))
+        end = EndToolCall(connection.caller, read=self._read(connection))
+        ended: EndToolCallReply = connection.call(end)
+        self._keep_reads(ended.reads_logged)
         held = [
             lock for lock in self._release_done(connection, ended, look=True) if lock.fence > ended.reminded
         ]
@@ -464,11 +485,12 @@ class HookHandler:
         if home is not None:
             from coord.core.lifecycle.commands import Deregister
 
-            command = Deregister(self._caller(), to_parent=to_parent)
             connection = self._connect(home)
+            caller, read = self._caller(), self._read(connection)
             with suppress(NotFound):
-                connection.call(command)
-            connection.mirror_to_user_store(command)
+                connection.call(Deregister(caller, to_parent=to_parent, read=read))
+            self._keep_reads(logged=True)
+            connection.mirror_to_user_store(Deregister(caller, to_parent=to_parent))
         self._reply(ALLOW)
 
     def _observe_before(self, connection: Connection, target: Target, home: StoreLocation | None) -> None:

@@ -1,7 +1,7 @@
 """The files that an unknown tool names, by the words of its name and the names of its fields.
 
 This only refuses a call early, while nothing is written yet. What such a tool really changes is found by its
-effects, whatever its name and its fields are.
+effects, whatever its name and its fields are. What it reads leaves no effect, so the ledger has only this.
 """
 
 import re
@@ -47,6 +47,21 @@ def named_files(tool_name: str, given: Mapping[str, Any]) -> tuple[str, ...]:
     if reads or not WRITE_WORDS.intersection(words):
         return ()
     found = dict.fromkeys(_paths(given, "", DEPTH_MAX))
+    return tuple(found)[:FILES_MAX]
+
+
+def named_reads(tool_name: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files that a tool probably read. A path that is not absolute may be one of another place.
+
+    >>> named_reads("mcp__files__read_file", {"path": "/home/ann/app.py"})
+    ('/home/ann/app.py',)
+    >>> named_reads("mcp__github__get_file_contents", {"repo": "app", "path": "src/app.py"})
+    ()
+    """
+    words = {word.lower() for word in _WORD.findall(tool_name.rpartition("__")[2])}
+    if not READ_WORDS.intersection(words) or WRITE_WORDS.intersection(words):
+        return ()
+    found = dict.fromkeys(path for path in _paths(given, "", DEPTH_MAX) if path.startswith("/"))
     return tuple(found)[:FILES_MAX]
 
 

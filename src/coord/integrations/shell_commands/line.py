@@ -23,6 +23,28 @@ FOLDER_OPTIONS = (
     "--project",
 )
 """Options of many programs that name the folder to work in."""
+PRINTERS = frozenset(
+    (
+        *(
+            "cat",
+            "tac",
+            "head",
+            "tail",
+            "less",
+            "more",
+            "nl",
+            "bat",
+            "batcat",
+            "sed",
+            "awk",
+            "cut",
+            "od",
+            "xxd",
+        ),
+        *("grep", "egrep", "fgrep", "rg", "zgrep", "zcat", "jq", "yq", "diff", "cmp", "strings", "hexdump"),
+    )
+)
+"""Programs that print what is in the files that they are given."""
 NO_ENVIRON: Mapping[str, str] = {}
 
 
@@ -54,6 +76,20 @@ class CommandLine:
     def writes(self) -> list[Write]:
         """The files that the line writes, as far as it shows them."""
         return list(self.effects.writes)
+
+    @property
+    def reads(self) -> list[str]:
+        """The words of commands that print files, as paths; whether a word names a file is not known here."""
+        written = {write.path for write in self.writes}
+        found = (
+            os.path.join(folder or "/", word)
+            for command in self.commands
+            if command.name in PRINTERS
+            for word in command.known[1:]
+            for folder in command.folders
+            if not word.startswith("-") and (folder is not None or word.startswith("/"))
+        )
+        return [path for path in dict.fromkeys(found) if path not in written]
 
     @property
     def commands(self) -> list[Command]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from coord.core.activity.actions import text_of
 from coord.core.brief.commands import Brief
 from coord.sdk.brief.plain_text import field
 from coord.sdk.log_reader import LoggedEvent, first_offset, logged_events, newest_offset
@@ -55,7 +56,8 @@ def recent(log: Store, brief: Brief, after: int = 0) -> Recent:
     page = log.tail(begin, ENTRIES_MAX) if head > begin else []
     for logged in logged_events(page):
         who = str(logged.details.get("session") or logged.details.get("from_session_id") or "")
-        changed.add(who)
+        if logged.event != "file.read":
+            changed.add(who)
         what = describe(logged)
         if what and who in crew:
             agent = str(logged.details.get("agent", ""))
@@ -79,16 +81,11 @@ def _session_ended(details: dict[str, Any]) -> str:
     return words.get(str(details.get("end_reason")), "Terminated")
 
 
-def _task(verb: str) -> Callable[[dict[str, Any]], str]:
-    return lambda details: f"{verb} task {field(str(details.get('task', '')))}"
-
-
+_AS_IN_LEDGER = ("lock.acquired", "task.claimed", "task.completed")
+"""Events with the same words in a brief and in the ledger."""
 _TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "lock.acquired": lambda details: f"Acquired lock on {_resource(details)}",
     "lock.released": _lock_ended,
-    "task.claimed": _task("Started"),
-    "task.completed": _task("Completed"),
-    "task.failed": _task("Failed"),
+    "task.failed": lambda details: f"Failed task {field(str(details.get('task', '')))}",
     "session.registered": lambda _: "Joined",
     "session.ended": _session_ended,
     "delegation.added": lambda details: f"Delegated {field(str(details.get('what', '')))}",
@@ -99,6 +96,8 @@ _TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 def describe(logged: LoggedEvent) -> str:
     """Return an event in words; "" if it changes nothing for others."""
+    if logged.event in _AS_IN_LEDGER:
+        return text_of(logged.event, logged.details, field)
     text = _TEXTS.get(logged.event)
     return "" if text is None else text(logged.details)
 

@@ -14,11 +14,9 @@ from coord.core.activity.actions import LEDGER_MAX, TYPES, Performed, action_id,
 from coord.core.errors import Invalid
 from coord.core.ids import short_repr
 from coord.core.sessions.commands import SessionInfo
-from coord.host.consent import Configuration
 from coord.sdk.log_reader import first_offset, logged_events, pages_backwards
 from coord.stores.contract import Store
 
-ENTRIES_MAX = 1_000_000
 FILES_SHOWN = 10
 _FILE_TYPES = ("file_edit", "file_read", "lock_acquired")
 
@@ -59,18 +57,6 @@ def ledger_filter(agent: str = "", type_: str = "", since_ms: int = 0) -> Ledger
     if type_ and type_ not in TYPES:
         raise Invalid(f"there is no action {short_repr(type_)}", hint=f"use {', '.join(TYPES)}")
     return LedgerFilter(agent, type_, since_ms)
-
-
-def ledger_max(found: Configuration) -> int:
-    """Return how many actions the ledger of a repository has: `[ledger] entries` in its `coord.toml`."""
-    table = found.tables.get("ledger", {})
-    entries = table.get("entries", LEDGER_MAX) if isinstance(table, dict) else None
-    if not isinstance(entries, int) or isinstance(entries, bool) or not 1 <= entries <= ENTRIES_MAX:
-        raise Invalid(
-            f"ledger.entries in {found.file} is {short_repr(str(entries))}",
-            hint=f"write entries = {LEDGER_MAX} below [ledger]; at most {ENTRIES_MAX}",
-        )
-    return entries
 
 
 class Ledger:

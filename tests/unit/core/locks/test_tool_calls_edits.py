@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from coord.core import keys
+from coord.core.activity.files import KEPT_MAX, NAMED_MAX, QUIET_MS
 from coord.core.locks.commands import BeginToolCall, EndToolCall
-from coord.core.locks.tool_calls import EDIT_QUIET_MS, EDITS_KEPT, EDITS_MAX
 from coord.core.records import decode
 from coord.core.sessions.schema import Session
 from tests.support.lock_harness import REPOSITORY, LockHarness
@@ -42,11 +42,11 @@ def test_a_busy_session_does_not_flood_the_log(harness: EditHarness) -> None:
     """Once per session, file and minute; another session and another file count for themselves."""
     for _ in range(10):
         harness.edit("ada", "file:a.py")
-        harness.now += EDIT_QUIET_MS // 20
+        harness.now += QUIET_MS // 20
     harness.edit("bob", "file:a.py")
     harness.edit("ada", "file:b.py")
     assert harness.edited() == [("ada", "file:a.py"), ("bob", "file:a.py"), ("ada", "file:b.py")]
-    harness.now += EDIT_QUIET_MS
+    harness.now += QUIET_MS
     harness.edit("ada", "file:a.py")
     assert harness.edited()[-1] == ("ada", "file:a.py")
     assert len(harness.edited()) == 4
@@ -63,18 +63,18 @@ def test_an_edit_costs_no_commit(harness: EditHarness) -> None:
 
 
 def test_a_call_that_changed_everything_is_one_number(harness: EditHarness) -> None:
-    files = [f"file:{number}" for number in range(EDITS_MAX + 1000)]
+    files = [f"file:{number}" for number in range(NAMED_MAX + 1000)]
     harness.edit("ada", *files)
     logged: list[dict[str, Any]] = harness.events("file.edited")
-    assert [each["resource"] for each in logged] == files[:EDITS_MAX]
-    assert [each.get("others", 0) for each in logged] == [0] * (EDITS_MAX - 1) + [1000]
+    assert [each["resource"] for each in logged] == files[:NAMED_MAX]
+    assert [each.get("others", 0) for each in logged] == [0] * (NAMED_MAX - 1) + [1000]
 
 
 def test_what_a_session_remembers_is_bounded_and_short(harness: EditHarness) -> None:
-    for number in range(3 * EDITS_KEPT // EDITS_MAX):
-        harness.edit("ada", *(f"file:{number}/{each}" for each in range(EDITS_MAX)))
-    assert len(remembered(harness)) == EDITS_KEPT
-    harness.now += EDIT_QUIET_MS
+    for number in range(3 * KEPT_MAX // NAMED_MAX):
+        harness.edit("ada", *(f"file:{number}/{each}" for each in range(NAMED_MAX)))
+    assert len(remembered(harness)) == KEPT_MAX
+    harness.now += QUIET_MS
     harness.edit("ada", "file:x")
     assert list(remembered(harness)) == ["file:x"]
 
@@ -85,7 +85,9 @@ def remembered(harness: EditHarness) -> dict[str, int]:
     return decode(record.value, Session, "ada").edited
 
 
-@pytest.mark.parametrize("text", ["name:release", "lock.released", "", "project:x"])
+@pytest.mark.parametrize(
+    "text", ["name:release", "lock.released", "", "project:x", "file:", "file:../x", "file:a\nb"]
+)
 def test_only_files_are_edited(harness: EditHarness, text: str) -> None:
     harness.edit("ada", text)
     assert harness.edited() == []

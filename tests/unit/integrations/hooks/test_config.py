@@ -45,6 +45,13 @@ def test_a_repository_says_whether_and_how_often_agents_are_briefed() -> None:
     assert (settings.inject_brief, settings.brief_every_ms) == (False, 1_500)
 
 
+def test_a_repository_says_whether_the_ledger_has_reads() -> None:
+    """AUD-5."""
+    assert Settings().log_reads
+    assert settings_in("[ledger]\nentries = 5\n").log_reads
+    assert not settings_in("[ledger]\nreads = false\n").log_reads
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -62,6 +69,10 @@ def test_a_repository_says_whether_and_how_often_agents_are_briefed() -> None:
         "[brief]\nevery_s = 0",
         "[brief]\nevery_s = true",
         "[brief]\nother = 1",
+        "ledger = 1",
+        "[ledger]\nreads = 'no'",
+        "[ledger]\nentries = 0",
+        "[ledger]\nread = false",
     ],
 )
 def test_wrong_settings_are_refused_with_a_hint(text: str) -> None:

@@ -8,15 +8,12 @@ import pytest
 import coord
 from coord.core.errors import Invalid
 from coord.core.sessions.commands import ListSessions
-from coord.host.consent import Configuration
 from coord.sdk.log_reader import PAGE_ENTRIES
 from coord.sdk.reports.ledger import (
-    ENTRIES_MAX,
     Ledger,
     LedgerEntry,
     LedgerFilter,
     ledger_filter,
-    ledger_max,
 )
 from coord.stores.contract import Entry, Store
 from coord.stores.open import open_store
@@ -131,15 +128,3 @@ def test_who_may_not_see_an_event_does_not_see_its_action(log: Store) -> None:
     ledger = Ledger(log, {}, is_visible=lambda details: details.get("project") == "shop")
     assert summaries(ledger.newest(EVERYTHING, 9)) == ["name:b"]
     assert ledger.summary().actions == 1
-
-
-@pytest.mark.parametrize("entries", [0, -1, ENTRIES_MAX + 1, True, "many", 1.5, None])
-def test_a_bound_that_means_nothing_is_refused(entries: object) -> None:
-    with pytest.raises(Invalid, match=r"ledger\.entries"):
-        ledger_max(Configuration("coord.toml", {"ledger": {"entries": entries}}))
-
-
-def test_the_bound_is_a_setting() -> None:
-    """AUD-8."""
-    assert ledger_max(Configuration("", {})) == 10_000
-    assert ledger_max(Configuration("coord.toml", {"ledger": {"entries": 50}})) == 50

@@ -1,9 +1,12 @@
 """The ledger over HTTP, with the paths and field names of the founding document."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support.consent import write_configuration
+from tests.support.git_folders import made_repository
 from tests.support.hub.harness import HubHarness
 
 ACTIVITY = "/api/coordination/activity"
@@ -74,3 +77,18 @@ def test_a_token_of_a_project_sees_only_its_events(hub: HubHarness) -> None:
     token = hub.new_token("view", project="shop")
     assert hub.ask("GET", ACTIVITY, token=token).body == {"activity": []}
     assert hub.ask("GET", SUMMARY, token=token).body["total"] == 0
+
+
+def test_the_ledger_has_as_many_actions_as_the_repository_says(hub: HubHarness, tmp_path: Path) -> None:
+    """AUD-8: as `coord log activity` has it; a setting that is wrong, or not confirmed, counts as none."""
+    root = tmp_path / "repository"
+    hub.store.location = hub.store.location._replace(repository=made_repository(root))
+    hub.hub.stores.environ = {"HOME": str(tmp_path)}
+    write_configuration(root, "[ledger]\nentries = 2\n", hub.hub.stores.environ)
+    assert types(hub) == [("bob", "lock_acquired"), ("ada", "lock_released")]
+    assert types(hub, agentId="ada") == [("ada", "lock_released")]
+    assert hub.ask("GET", SUMMARY).body["total"] == 2
+    (root / "coord.toml").write_text("[ledger]\nentries = 1\n")
+    assert len(types(hub)) == 3
+    write_configuration(root, "[ledger]\nentries = 0\n", hub.hub.stores.environ)
+    assert len(types(hub)) == 3

@@ -1,8 +1,9 @@
 """`coord log activity`: the newest actions of agents."""
 
+from coord.core.activity.settings import ledger_settings
 from coord.core.sessions.commands import ListSessions
 from coord.sdk.client.client import Client
-from coord.sdk.reports.ledger import Ledger, ledger_filter, ledger_max, rows_of
+from coord.sdk.reports.ledger import Ledger, ledger_filter, rows_of
 from coord.transports.cli.output import Answer, count, timestamp
 
 COLUMNS = ("timestamp", "agent_id", "agent_role", "action_type", "summary")
@@ -14,6 +15,7 @@ def activity(client: Client, *, agent: str, type_: str, since_s: float | None, l
     which = ledger_filter(agent, type_, since_ms)
     listed = client.call(ListSessions(client.caller, everyone=True))
     sessions = {session.session_id: session for session in listed}
-    ledger = Ledger(client.log, sessions, entries=ledger_max(client.configuration))
+    settings = ledger_settings(client.configuration.tables, client.configuration.file)
+    ledger = Ledger(client.log, sessions, entries=settings.entries)
     rows = rows_of(ledger.newest(which, limit), timestamp)
     return Answer({"activity": rows}, count(len(rows), "action"), rows, COLUMNS)

@@ -1,5 +1,7 @@
 """The routes of the activity ledger, with the paths and the field names of the founding document."""
 
+import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, TypeVar
@@ -8,15 +10,19 @@ import msgspec
 from msgspec import Meta
 
 from coord.core.activity.actions import LEDGER_MAX
-from coord.core.errors import Invalid
+from coord.core.activity.settings import ledger_settings
+from coord.core.errors import CoordError, Invalid
 from coord.core.ids import short_repr
 from coord.core.sessions.commands import ListSessions, SessionInfo
+from coord.host.consent import read_consented
+from coord.host.store_location import StoreLocation
 from coord.sdk.reports.ledger import Ledger, LedgerEntry, LedgerSummary, ledger_filter
 from coord.transports.hub.api.endpoint import Asking, Endpoint, role_of
 from coord.transports.hub.api.endpoints.commands import caller_of
 from coord.transports.hub.api.endpoints.events import is_visible
 from coord.transports.hub.api.fields import OptionalId, PublicBody
 
+logger = logging.getLogger("coord.hub")
 ACTIVITY = "/api/coordination/activity"
 SUMMARY = "/api/coordination/summary"
 SHOWN = 50
@@ -99,7 +105,19 @@ async def _ledger(asking: Asking) -> Ledger:
     command = ListSessions(caller_of(asking, {}, ListSessions), everyone=True)
     sessions: list[SessionInfo] = await asking.ask(command)
     known = {session.session_id: session for session in sessions}
-    return Ledger(asking.store.log(asking.tenant), known, is_visible=partial(is_visible, asking))
+    entries: int = await asking.hub.stores.run(_entries, asking.store.location, asking.hub.stores.environ)
+    log = asking.store.log(asking.tenant)
+    return Ledger(log, known, entries=entries, is_visible=partial(is_visible, asking))
+
+
+def _entries(location: StoreLocation, environ: Mapping[str, str]) -> int:
+    """Return how many actions the ledger has; a wrong setting counts as none, and the hub logs why."""
+    found = read_consented(location.repository, environ)
+    try:
+        return ledger_settings(found.tables, found.file).entries
+    except CoordError as error:
+        logger.warning("coord.toml: %s", error.message)
+        return LEDGER_MAX
 
 
 def _action(entry: LedgerEntry) -> ActionInfo:

@@ -61,7 +61,7 @@ PUBLIC = (
     Public("Register", "POST", "/v1/sessions", types={"task": Line | None}),
     Public("GetSession", "GET", SESSION),
     Public("UpdateSession", "PATCH", SESSION, types={"task": Line | None}),
-    Public("Deregister", "DELETE", SESSION, ("to_parent",)),
+    Public("Deregister", "DELETE", SESSION, ("to_parent", "read")),
     Public("Heartbeat", "POST", f"{SESSION}/heartbeat"),
     Public("GetSessionMemory", "GET", f"{SESSION}/memory"),
     Public("GetStatus", "GET", f"{SESSION}/status"),

@@ -117,7 +117,7 @@ def operations() -> dict[str, Operation]:
         "recv": _command(ReceiveMessages),
         "update": _command(UpdateSession, types={"task": Line | None}),
         "broadcast": _command(SendMessage, hides=("to", "reply_to")),
-        "dereg": _command(Deregister, hides=("to_parent",)),
+        "dereg": _command(Deregister, hides=("to_parent", "read")),
         "log": Operation(LogParams, _log),
         "metrics": Operation(NoParams, _metrics),
         "project-lock": Operation(ProjectLockParams, _project_lock),
