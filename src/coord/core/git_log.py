@@ -3,14 +3,21 @@
 Also recorded: commits that a gate refused, and files that were restored after a command had overwritten them.
 """
 
+import msgspec
+
+from coord.core import keys
 from coord.core.commands import Reply, SessionCommand
 from coord.core.errors import LockLost
 from coord.core.events import Event
 from coord.core.locks.commands import LockCommand
 from coord.core.locks.locks import ended_by_time, read_lock
 from coord.core.locks.resources import parse_resource
+from coord.core.records import Stored
 from coord.core.sessions.identify import ensure_session
 from coord.core.transaction import Transaction
+
+OVERWRITES_MAX = 64
+OVERWRITES_KEPT_MS = 30 * 60_000
 
 
 class RecordCommitReply(Reply, frozen=True):
@@ -66,6 +73,20 @@ class RecordRestore(SessionCommand, frozen=True, kw_only=True):
     files: tuple[str, ...]
     file_count: int
     holders: tuple[str, ...]
+
+
+class Overwrite(msgspec.Struct, frozen=True, gc=False):
+    """A file of `holders` that a session overwrote, and that was restored."""
+
+    session: str
+    holders: tuple[str, ...]
+    at_ms: int
+
+
+class Overwrites(Stored, frozen=True, tag=1):
+    """The files that were restored lately, for alerts: the newest `OVERWRITES_MAX`."""
+
+    files: dict[str, Overwrite] = {}
 
 
 class CommitRefused(Event, frozen=True, tag="git.commit_refused"):
@@ -178,4 +199,10 @@ def record_restore(tx: Transaction, command: RecordRestore, now: int) -> bool:
     session = ensure_session(tx, command.caller, now)
     names = (session.session_id, session.agent)
     tx.emit(FileRestored(*names, command.files, command.file_count, command.holders))
+    before = tx.get(keys.OVERWRITES, Overwrites) or Overwrites()
+    found = Overwrite(session.session_id, command.holders, now)
+    fresh = {path: each for path, each in before.files.items() if now - each.at_ms < OVERWRITES_KEPT_MS}
+    others = {path: each for path, each in fresh.items() if path not in command.files}
+    kept = dict([*others.items(), *((path, found) for path in command.files)][-OVERWRITES_MAX:])
+    tx.put(keys.OVERWRITES, msgspec.structs.replace(before, files=kept))
     return True

@@ -431,6 +431,7 @@ def over_budget(scope: str, project: str, name: str) -> str:
 OVER_BUDGET_PREFIX = "over-budget/"
 ALERTS = "alerts"
 ALERT_WATCHES = "alert-watches"
+OVERWRITES = "overwrites"
 
 
 def alert(number: int) -> str:

@@ -11,6 +11,16 @@ _BUSY = "coord.core.alerts.stuck:is_busy"
 
 MUTANTS = [
     Mutant(
+        "a file that was overwritten and restored counts as edited once",
+        "coord.core.alerts.rules:_find_duplicates",
+        "yield from _find_overwrites(tx, world, now)",
+        "pass",
+        (
+            "tests/unit/core/alerts/test_rules.py"
+            "::test_a_file_that_was_overwritten_and_restored_was_edited_twice",
+        ),
+    ),
+    Mutant(
         "what processes did last does not count",
         _STUCK_RULE,
         "now - max(session.beat_ms, watch.busy_ms) >= stuck_ms and ",

@@ -5,8 +5,9 @@
         false                it went on by itself
     context_pressure         the context of a session is nearly full
         true                 the context shrank, or the session ended
-    duplicate_file_edit      a session is denied a file, or waits for one, that another session has locked
-        true                 nobody wants the file any more
+    duplicate_file_edit      a session is denied a file, or waits for one, that another session has locked;
+                             or it overwrote one, which was restored
+        true                 nobody wants the file any more, or it was overwritten
         false                all who wanted it ended
     idle_agents_ready_tasks  agents are idle while tasks are ready
         true                 one of them works, or no task is ready any more
@@ -24,6 +25,7 @@ from typing import NamedTuple
 from coord.core import keys
 from coord.core.alerts.schema import Alert, AlertOutcome, Severity, Watch
 from coord.core.alerts.stuck import BUSY_RUNS, INTERVAL_MS, Running, is_stuck
+from coord.core.git_log import Overwrites
 from coord.core.locks.commands import ListWaits
 from coord.core.locks.cycles import list_waits
 from coord.core.messages.quoting import quote_name
@@ -187,6 +189,11 @@ def _end_full_context(tx: Transaction, alert: Alert, world: World, _now: int) ->
 
 
 def _find_duplicates(tx: Transaction, world: World, now: int) -> Iterator[Condition]:
+    yield from _find_wanted(tx, world, now)
+    yield from _find_overwrites(tx, world, now)
+
+
+def _find_wanted(tx: Transaction, world: World, now: int) -> Iterator[Condition]:
     patience_ms = 1000 * world.settings.alert_duplicate_seconds
     wanted: dict[str, dict[str, None]] = {}
     for wait in list_waits(tx, ListWaits(), now) if patience_ms else ():
@@ -212,9 +219,32 @@ def _find_duplicates(tx: Transaction, world: World, now: int) -> Iterator[Condit
         )
 
 
+def _find_overwrites(tx: Transaction, world: World, now: int) -> Iterator[Condition]:
+    """Find files that a session overwrote although others hold them: edited twice, and undone."""
+    overwrites = tx.get(keys.OVERWRITES, Overwrites) if world.settings.alert_duplicate_seconds else None
+    for path, found in overwrites.files.items() if overwrites is not None else ():
+        if now - found.at_ms < UNWANTED_MS:
+            by = tx.get(keys.session(found.session), Session)
+            holders = ", ".join(map(quote_name, found.holders[:NAMED_MAX]))
+            who = _who(found.session, "" if by is None else by.agent)
+            yield Condition(
+                rule="duplicate_file_edit",
+                subject=f"file:{path}",
+                severity=Severity.WARNING,
+                text=f"{quote_name(path)} of {holders} was overwritten by {who}, and restored",
+                session=found.session,
+                agent=by.agent if by is not None else "",
+                project=by.project if by is not None else "",
+                agents=(*found.holders, found.session),
+            )
+
+
 def _end_duplicate(tx: Transaction, alert: Alert, _world: World, now: int) -> End | None:
     if now - alert.seen_ms < UNWANTED_MS:
         return None
+    overwrites = tx.get(keys.OVERWRITES, Overwrites)
+    if overwrites is not None and alert.subject.removeprefix("file:") in overwrites.files:
+        return _right("it was overwritten, and not again")
     wanted = [tx.get(keys.session(name), Session) for name in alert.agents[1:]]
     if all(each is None or each.ended_ms for each in wanted):
         return _wrong("the sessions that wanted it ended")

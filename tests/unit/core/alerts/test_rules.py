@@ -3,12 +3,13 @@
 import pytest
 
 from coord.core import keys
+from coord.core.git_log import OVERWRITES_MAX, Overwrite, Overwrites, RecordRestore
 from coord.core.identity import Caller
 from coord.core.lifecycle.commands import NeedsYou
 from coord.core.plans.commands import AddTasks, NewTask
 from coord.core.questions.commands import AnswerQuestion, AskQuestion, WithdrawQuestion
 from coord.core.questions.schema import QuestionKind
-from coord.core.records import encode
+from coord.core.records import decode, encode
 from coord.core.tasks.commands import ClaimTask
 from coord.core.usage.schema import UsageState
 from coord.stores.contract import Commit, Put
@@ -119,6 +120,55 @@ def test_those_who_wanted_a_file_ended(harness: AlertHarness) -> None:
     harness.leave("bob")
     harness.watch(6)
     assert harness.outcomes() == [("duplicate_file_edit", "false")]
+
+
+def overwrite(harness: AlertHarness, by: str, *files: str) -> None:
+    command = RecordRestore(harness.who(by), files=files, file_count=len(files), holders=("ann",))
+    harness.engine.call(command)
+
+
+def overwritten(harness: AlertHarness) -> dict[str, Overwrite]:
+    value = harness.store.load([keys.OVERWRITES])[keys.OVERWRITES].value
+    assert value is not None
+    return decode(value, Overwrites, keys.OVERWRITES).files
+
+
+def test_a_file_that_was_overwritten_and_restored_was_edited_twice(harness: AlertHarness) -> None:
+    """ALR-4: locks do not stop every command, so this is what two edits of a file look like."""
+    harness.start("ann")
+    harness.start("bob")
+    overwrite(harness, "bob", "a.py", "b.py")
+    harness.look()
+    assert harness.open() == [("duplicate_file_edit", "file:a.py"), ("duplicate_file_edit", "file:b.py")]
+    (alert, _) = harness.listed().alerts
+    assert (alert.text, alert.agents) == (
+        "a.py of ann was overwritten by bob, and restored",
+        ["ann", "bob"],
+    )
+    harness.leave("bob")
+    harness.leave("ann")
+    harness.watch(11)
+    assert harness.open() == []
+    assert harness.outcomes() == [("duplicate_file_edit", "true")] * 2, "it happened, whoever ended since"
+
+
+def test_overwritten_files_are_few_and_new(harness: AlertHarness) -> None:
+    """The record is bounded; a file that is overwritten again stays one alert; 0 switches the rule off."""
+    overwrite(harness, "bob", *(f"old{number}" for number in range(OVERWRITES_MAX)))
+    harness.set(alert_duplicate_seconds=0)
+    harness.look()
+    assert harness.open() == []
+    harness.set(alert_duplicate_seconds=60)
+    harness.pass_time(6 * MINUTE)
+    for _ in range(2):
+        overwrite(harness, "bob", "a.py")
+        harness.watch(1)
+    assert harness.open() == [("duplicate_file_edit", "file:a.py")]
+    kept = overwritten(harness)
+    assert (len(kept), "old0" in kept, "old1" in kept) == (OVERWRITES_MAX, False, True)
+    harness.pass_time(31 * MINUTE)
+    overwrite(harness, "bob", "c.py")
+    assert list(overwritten(harness)) == ["c.py"]
 
 
 # Idle agents.
