@@ -26,7 +26,9 @@ def runner_name() -> str:
 
 def log_source(connection: Connection) -> LogSource:
     """Return the log of a connection."""
-    return LogSource(connection.engine, connection.log, connection.location, connection.environ)
+    return LogSource(
+        connection.engine, connection.log, connection.location, connection.environ, connection.clock
+    )
 
 
 def catch_up(connection: Connection, names: tuple[str, ...]) -> None:

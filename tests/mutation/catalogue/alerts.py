@@ -5,6 +5,7 @@ from tests.mutation.mutant import Mutant
 _CHECK = "tests/unit/core/alerts/test_check.py"
 _CLOSE = "tests/unit/core/alerts/test_close.py"
 _PRECISION = "tests/unit/core/alerts/test_precision.py"
+_RULES = "tests/unit/core/alerts/test_rules.py"
 _STUCK = "tests/unit/core/alerts/test_stuck.py"
 _STUCK_RULE = "coord.core.alerts.stuck:is_stuck"
 _BUSY = "coord.core.alerts.stuck:is_busy"
@@ -15,10 +16,7 @@ MUTANTS = [
         "coord.core.alerts.rules:_find_duplicates",
         "yield from _find_overwrites(tx, world, now)",
         "pass",
-        (
-            "tests/unit/core/alerts/test_rules.py"
-            "::test_a_file_that_was_overwritten_and_restored_was_edited_twice",
-        ),
+        (f"{_RULES}::test_a_file_that_was_overwritten_and_restored_was_edited_twice",),
     ),
     Mutant(
         "what processes did last does not count",

@@ -2,6 +2,9 @@
 
 from tests.mutation.mutant import Mutant
 
+PRESENT = "coord.followers.mirrors.present:Present"
+TIME = "tests/unit/followers/mirrors/test_present.py"
+
 UNIT = "tests/unit/followers/mirrors"
 MIRROR = f"{UNIT}/test_mirror.py"
 LAYOUTS = f"{UNIT}/test_layouts.py"
@@ -10,6 +13,27 @@ FOLDER = "coord.followers.mirrors.folder"
 WRITER = "coord.followers.mirrors.writer"
 
 MUTANTS = [
+    Mutant(
+        "an expired lock is shown until something else happens",
+        f"{PRESENT}.due_ms",
+        "times = [lock.expires_ms for lock in self.locks]",
+        "times = [0]",
+        (f"{TIME}::test_an_expired_lock_is_gone_at_its_deadline",),
+    ),
+    Mutant(
+        "a lock that was asked back is shown after its grace",
+        f"{PRESENT}.due_ms",
+        "if lock.preempted_by",
+        "if False",
+        (f"{TIME}::test_a_lock_that_was_asked_back_is_gone_when_its_grace_ends",),
+    ),
+    Mutant(
+        "an expired claim is shown until something else happens",
+        f"{PRESENT}.due_ms",
+        "times += [task.expires_ms for task in (*self.queue.working, *self.tasks)]",
+        "pass",
+        (f"{TIME}::test_an_expired_claim_is_gone_at_its_deadline",),
+    ),
     Mutant(
         "a file of others is overwritten",
         f"{WRITER}:_RootWriter._to_write",

@@ -55,6 +55,7 @@ def test_a_hub_writes_mirrors_and_commands_go_on_without_it(tmp_path: Path) -> N
         assert len(lines) == len(set(lines)) == 6
         with serving(repository, environ):
             coord(repository, environ, "mirror", "off", "contract")
-            coord(repository, environ, "lock", "f9.py")
+            coord(repository, environ, "lock", "f9.py", "--ttl", "3")
             poll_until(lambda: "f9.py" in claims(repository), PATIENCE_S, "the second hub did not go on")
             assert not (repository / ".contract").exists()
+            poll_until(lambda: "f9.py" not in claims(repository), PATIENCE_S, "an expired lock is shown")

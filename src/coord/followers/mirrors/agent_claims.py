@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from coord.core.locks.commands import LockInfo
 from coord.core.locks.schema import Mode
 from coord.core.sessions.commands import SessionInfo
 from coord.core.sessions.schema import Liveness
@@ -23,6 +24,7 @@ def agent_claims_files(present: Present) -> Tree:
     """Return the files below the top of each worktree."""
     files = {
         ".claude/agent-claims.json": as_json({"claims": _claims(present)}),
+        ".claude/agent-claims-expiry.json": as_json({"claims": _expiries(present)}),
         ".claude/plans/task-status.json": as_json({"tasks": _tasks(present)}),
     }
     statuses = {
@@ -34,15 +36,20 @@ def agent_claims_files(present: Present) -> Tree:
 
 def _claims(present: Present) -> list[dict[str, Any]]:
     """Return who may change which file; a lock to read claims nothing (CFL-3)."""
-    return [
-        {
-            "agent": lock.agent or lock.owner,
-            "file": lock.resource.partition(":")[2],
-            "claimed_at": at(lock.acquired_ms),
-        }
-        for lock in present.locks
-        if lock.scope in ("file", "glob") and lock.mode != Mode.READ
-    ]
+    return [{**_claim(lock), "claimed_at": at(lock.acquired_ms)} for lock in _claiming(present)]
+
+
+def _expiries(present: Present) -> list[dict[str, Any]]:
+    """Return when each of these claims ends: the document has no field for that."""
+    return [{**_claim(lock), "expires_at": at(lock.expires_ms)} for lock in _claiming(present)]
+
+
+def _claiming(present: Present) -> list[LockInfo]:
+    return [lock for lock in present.locks if lock.scope in ("file", "glob") and lock.mode != Mode.READ]
+
+
+def _claim(lock: LockInfo) -> dict[str, Any]:
+    return {"agent": lock.agent or lock.owner, "file": lock.resource.partition(":")[2]}
 
 
 def _by_agent(present: Present) -> dict[str, SessionInfo]:

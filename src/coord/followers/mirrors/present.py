@@ -44,6 +44,8 @@ class Present(NamedTuple):
     def due_ms(self) -> int:
         """When something is shown differently although nobody does anything; 0 for never."""
         times = [lock.expires_ms for lock in self.locks]
+        times += [self.now + round(1000 * lock.expires_in_s) for lock in self.locks if lock.preempted_by]
+        times += [task.expires_ms for task in (*self.queue.working, *self.tasks)]
         times += [
             each.last_heartbeat_ms + grade
             for each in self.sessions

@@ -15,6 +15,7 @@ MIRROR_PATHS = {
     ),
     "mirror-agent-claims": (
         ".claude/agent-claims.json",
+        ".claude/agent-claims-expiry.json",
         ".claude/subagent-status/",
         ".claude/plans/task-status.json",
     ),

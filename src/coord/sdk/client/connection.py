@@ -89,6 +89,11 @@ class Connection:
         return self._environ
 
     @property
+    def clock(self) -> Callable[[], int] | None:
+        """What tells the time instead of the store, in milliseconds; None for the store."""
+        return self._clock
+
+    @property
     def log(self) -> Store:
         """The log of this connection's tenant."""
         log: Store = self.database.log(self.tenant)
