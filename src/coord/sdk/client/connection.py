@@ -90,7 +90,7 @@ class Connection:
 
     @property
     def clock(self) -> Callable[[], int] | None:
-        """What tells the time instead of the store, in milliseconds; None for the store."""
+        """The clock of a test, in milliseconds; None for that of the store."""
         return self._clock
 
     @property
