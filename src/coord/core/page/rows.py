@@ -16,6 +16,7 @@ from coord.core.records import decode
 from coord.core.sessions.schema import Session
 from coord.core.tasks.schema import ACTIVE, FILES_LOGGED, TITLE_CHARS, AgentRecord, Spec, Task
 from coord.core.tasks.types import TaskStatus
+from coord.core.usage.schema import UsageDay
 
 ESTIMATED = {
     "sessions": ("seen_ms", "file", "hung_s", "cost", "input", "output", "context_percent"),
@@ -43,14 +44,28 @@ class Found(Protocol):
 def tables_of(records: Iterable[Found]) -> dict[str, Table]:
     """Return the tables that these records make; records of other kinds are passed over."""
     tables: dict[str, Table] = {name: {} for name in TABLES}
+    usage: list[UsageDay] = []
     for record in records:
-        read = _READERS.get(record.key.partition("/")[0])
-        if read is None or record.value is None:
+        kind = record.key.partition("/")[0]
+        if record.value is None:
             continue
-        for table, parts, fields in read(record, record.value):
-            row = tables[table].setdefault(JOINTS.get(table, "\n").join(parts), {})
-            row.update((name, value) for name, value in fields.items() if value)
+        if kind == "usage":
+            usage.append(decode(record.value, UsageDay, record.key))
+        elif kind in _READERS:
+            for table, parts, fields in _READERS[kind](record, record.value):
+                row = tables[table].setdefault(JOINTS.get(table, "\n").join(parts), {})
+                row.update((name, value) for name, value in fields.items() if value)
+    for day in usage:
+        _add_usage(tables["sessions"].get(day.session, {}), day)
     return tables
+
+
+def _add_usage(session: Fields, day: UsageDay) -> None:
+    """Add what a session used on a day."""
+    for row in day.rows:
+        for name in ("cost", "input", "output"):
+            if more := getattr(row.amounts, name):
+                session[name] = session.get(name, 0) + more
 
 
 _Row = tuple[str, Iterable[str], Fields]
@@ -213,4 +228,4 @@ _READERS: dict[str, Callable[[Found, bytes], Iterator[_Row]]] = {
     "alert": _alert,
     "agent": _agent,
 }
-PREFIXES = tuple(f"{kind}/" for kind in _READERS)
+PREFIXES = (*(f"{kind}/" for kind in _READERS), keys.USAGE_PREFIX)

@@ -34,7 +34,7 @@ def apply_entry(state: PageState, offset: int, at: int, events: Iterable[bytes])
             continue
         for operation in RULES.get(str(event.get("event")), ()):
             _OPERATIONS[operation["op"]](state, operation, event)
-        session = state.tables["sessions"].get(str(event.get("session")))
+        session = state.tables["sessions"].get(_part(event.get("session")))
         if session is not None:
             session["seen_ms"] = at
 

@@ -10,19 +10,22 @@ ROWS_MAX = 1_000_000
 RECENT_ENTRIES = 5_000
 """How many of the newest entries are read for what only the log has: messages, merges, refusals."""
 PAGE_ENTRIES = 1_000
+SEEN = ("file", "hung_s", "context_percent", "seen_ms")
+"""What the newest entries say of a session and its record does not."""
 
 
 def take_snapshot(store: Store) -> PageState:
     """Return the state after the newest entry."""
     loaded = store.load((), [Range(prefix, "key", ROWS_MAX) for prefix in PREFIXES])
     offset = loaded.read_point.offset
-    recent = replay(store, PageState(offset=max(0, offset - RECENT_ENTRIES)), offset)
-    state = PageState(offset=offset, at=recent.at, recent=recent.recent)
-    state.tables = tables_of(record for found in loaded.ranges for record in found)
-    for name, session in state.tables["sessions"].items():
-        known = recent.tables["sessions"].get(name, {})
-        session |= {field: known[field] for field in ("hung_s", "cost", "input", "output") if field in known}
-    return state
+    tables = tables_of(record for found in loaded.ranges for record in found)
+    recent = PageState(offset=max(0, offset - RECENT_ENTRIES))
+    recent.tables["sessions"] = {name: {} for name in tables["sessions"]}
+    replay(store, recent, offset)
+    for name, session in tables["sessions"].items():
+        seen = recent.tables["sessions"].get(name, {})
+        session |= {field: seen[field] for field in SEEN if field in seen}
+    return PageState(offset, recent.at, tables, recent.recent)
 
 
 def replay(store: Store, state: PageState, until: int) -> PageState:

@@ -13,6 +13,7 @@ from coord.transports.hub.api.endpoints import (
     commands,
     events,
     founding,
+    page,
     rpc,
     sessions,
     tasks,
@@ -23,7 +24,7 @@ from coord.transports.hub.request import Request, Response, encode_json
 from coord.transports.hub.routing import Router
 
 Handler = Callable[[Hub, Request], Awaitable[Response]]
-MODULES = (waiting, commands, sessions, tasks, clock, batch, events, admin, founding, activity, rpc)
+MODULES = (waiting, commands, sessions, tasks, clock, batch, events, page, admin, founding, activity, rpc)
 
 
 @cache

@@ -5,8 +5,8 @@ import {emptyState, fromSnapshot} from "../../../../../src/coord/transports/hub/
 
 const NOW = 1_000_000;
 const byKey = (records, key) => Object.fromEntries(records.map((record) => [key(record), record]));
-function stateOf({sessions = [], locks = [], waits = [], tasks = [], questions = [], alerts = [], rings = {}}) {
-  return fromSnapshot({offset: 1, at: NOW, rings, tables: {
+function stateOf({sessions = [], locks = [], waits = [], tasks = [], questions = [], alerts = [], recent = {}}) {
+  return fromSnapshot({offset: 1, at: NOW, recent, tables: {
     sessions: byKey(sessions, (each) => each.session), locks: byKey(locks, (each) => `${each.session}\n${each.resource}`),
     waits: byKey(waits, (each) => [each.session, ...each.resources].join("\n")), tasks: byKey(tasks, (each) => `${each.project}/${each.task}`),
     questions: byKey(questions, (each) => each.id), alerts: byKey(alerts, (each) => each.id), agents: {}}});
@@ -122,7 +122,7 @@ test("what needs a person: permissions, questions, alerts, tasks, silent session
 
 test("what happened since a time", () => {
   const state = stateOf({tasks: [{project: "p", task: "a", state: "done", ended_ms: 5}, {project: "p", task: "b", state: "done", ended_ms: 50}, {project: "p", task: "c", state: "failed", ended_ms: 50}],
-    rings: {merges: [{event: "git.merged", at: 5}, {event: "git.merged", at: 60}, {event: "git.merge_refused", at: 60}]}});
+    recent: {merges: [{event: "git.merged", at: 5}, {event: "git.merged", at: 60}, {event: "git.merge_refused", at: 60}]}});
   assert.deepEqual(derive.since(state, 10).map((each) => [each.kind, each.items.length]), [["done", 1], ["failed", 1], ["merged", 1], ["merge refused", 1]]);
   assert.deepEqual(derive.since(state, 100), []);
 });

@@ -13,7 +13,7 @@ const rules = {
   waited: [{op: "put", table: "waits", key: ["session", "resources"], fields: {resources: "resources"}}],
   used: [{op: "add", table: "sessions", key: ["session"], fields: {cost: "cost"}}, {op: "note", table: "sessions", key: ["session"], fields: {file: "file"}}],
   planned: [{op: "save", table: "tasks", key: ["project", "task"], fields: {title: "title", files: "files"}}],
-  said: [{op: "push", ring: "messages", most: 2}],
+  said: [{op: "push", list: "messages", most: 2}],
 };
 const run = (...lists) => lists.reduce((state, events, at) => applyEntry(state, rules, {offset: at + 1, at: 1000 + at, events}), emptyState());
 const only = (table) => [...table.values()][0];
@@ -60,9 +60,9 @@ test("every event of a known session is a sign of life", () => {
   assert.equal(only(state.tables.sessions).seen_ms, 1001);
 });
 
-test("a ring keeps the newest events, with offset and time", () => {
+test("a list keeps the newest events, with offset and time", () => {
   const state = run([{event: "said", text: "1"}], [{event: "said", text: "2"}], [{event: "said", text: "3"}]);
-  assert.deepEqual(state.rings.messages, [{event: "said", text: "2", offset: 2, at: 1001}, {event: "said", text: "3", offset: 3, at: 1002}]);
+  assert.deepEqual(state.recent.messages, [{event: "said", text: "2", offset: 2, at: 1001}, {event: "said", text: "3", offset: 3, at: 1002}]);
 });
 
 test("names of Object.prototype are names like others", () => {

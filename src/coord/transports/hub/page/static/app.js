@@ -1,6 +1,6 @@
 // The entry of the page: the frame around the views, the keyboard, and one effect that draws everything.
 // A view is {path, title, key, icon, order, render(context)}; `views/index.js` lists them. The context has
-// state (tables, rings, versions), now, who, hub, values and query of the address, and the filter `q`.
+// state (tables, recent, versions), now, who, hub, values and query of the address, and the filter `q`.
 
 import * as away from "./core/away.js";
 import * as keys from "./core/keys.js";

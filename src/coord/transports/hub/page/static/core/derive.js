@@ -297,11 +297,11 @@ export const needsYou = derived(["questions", "tasks", "alerts", "sessions", "ag
   return found.sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind) || one.sinceMs - other.sinceMs);
 });
 
-// Returns what happened since a time, from the tasks and the rings: [{kind, count, items}], only what there is.
+// Returns what happened since a time, from the tasks and what is recent: [{kind, count, items}], only what there is.
 export const since = derived(["tasks", "merges", "commits", "refusals", "ended", "decisions", "closed_alerts", "deadlocks", "restored", "messages"],
   (state, sinceMs) => {
     const tasks = [...state.tables.tasks.values()].filter((task) => task.ended_ms > sinceMs);
-    const of = (ring, kind) => (state.rings[ring] ?? []).filter((item) => item.at > sinceMs && (!kind || item.event === kind));
+    const of = (list, kind) => (state.recent[list] ?? []).filter((item) => item.at > sinceMs && (!kind || item.event === kind));
     return [
       {kind: "done", items: tasks.filter((task) => task.state === "done")},
       {kind: "failed", items: tasks.filter((task) => BROKEN.has(task.state))},

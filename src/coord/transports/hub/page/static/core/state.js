@@ -1,16 +1,16 @@
 // The state at an offset, and what the next entry makes of it. The rules are data that come with every
 // snapshot; `core/page/state.py` interprets the same ones. Tables are Maps; a record is never changed in place,
-// so `===` tells whether it changed. `versions[name]` grows with every change of that table or ring.
+// so `===` tells whether it changed. `versions[name]` grows with every change of that table or list.
 
 export const TABLES = ["sessions", "locks", "waits", "tasks", "questions", "alerts", "agents"];
-export const RINGS = ["messages", "merges", "commits", "refusals", "ended", "decisions", "closed_alerts",
+export const LISTS = ["messages", "merges", "commits", "refusals", "ended", "decisions", "closed_alerts",
   "deadlocks", "restored", "reactions"];
 
 export function emptyState() {
-  const state = {offset: 0, at: 0, tables: {}, rings: {}, versions: {}};
+  const state = {offset: 0, at: 0, tables: {}, recent: {}, versions: {}};
   for (const name of TABLES) state.tables[name] = new Map();
-  for (const name of RINGS) state.rings[name] = [];
-  for (const name of [...TABLES, ...RINGS]) state.versions[name] = 0;
+  for (const name of LISTS) state.recent[name] = [];
+  for (const name of [...TABLES, ...LISTS]) state.versions[name] = 0;
   return state;
 }
 
@@ -23,8 +23,8 @@ export function fromSnapshot(snapshot) {
     state.tables[name] = new Map(Object.entries(records));
     state.versions[name] = 1;
   }
-  for (const [name, items] of Object.entries(snapshot.rings ?? {})) {
-    state.rings[name] = [...items];
+  for (const [name, items] of Object.entries(snapshot.recent ?? {})) {
+    state.recent[name] = [...items];
     state.versions[name] = 1;
   }
   return state;
@@ -32,17 +32,17 @@ export function fromSnapshot(snapshot) {
 
 // Returns a state that later entries do not change.
 export function copyState(state) {
-  const tables = {}, rings = {};
+  const tables = {}, recent = {};
   for (const name in state.tables) tables[name] = new Map(state.tables[name]);
-  for (const name in state.rings) rings[name] = [...state.rings[name]];
-  return {...state, tables, rings, versions: {...state.versions}};
+  for (const name in state.recent) recent[name] = [...state.recent[name]];
+  return {...state, tables, recent, versions: {...state.versions}};
 }
 
 // Returns a state as JSON has it.
 export function toSnapshot(state) {
   const tables = Object.fromEntries(Object.entries(state.tables).map(
     ([name, records]) => [name, Object.fromEntries(records)]));
-  return {offset: state.offset, at: state.at, tables, rings: state.rings};
+  return {offset: state.offset, at: state.at, tables, recent: state.recent};
 }
 
 // Changes a state as the events of the next entry say.
@@ -69,18 +69,23 @@ function write(state, table, key, record) {
 }
 
 function keyOf(table, names, event, rules) {
-  const parts = names.map((name) => ownOf(event, name) ?? "").map(
-    (value) => (Array.isArray(value) ? value.join("\n") : String(value)));
-  return parts.join(rules["@join"]?.[table] ?? "\n");
+  return names.map((name) => partOf(ownOf(event, name))).join(rules["@join"]?.[table] ?? "\n");
 }
+
+// A part of a key: a text, or texts; whoever has the store may have written something else.
+function partOf(value) {
+  if (Array.isArray(value)) return value.map(partOf).join("\n");
+  return typeof value === "string" ? value : "";
+}
+
+const numberOf = (value) => (typeof value === "boolean" ? Number(value) : typeof value === "number" ? value : 0);
 
 function valueOf(state, event, source) {
   if (source[0] === "=") return source.slice(1);
   if (source[0] === "!") return isEmpty(ownOf(event, source.slice(1)));
   if (source[0] !== "@") return ownOf(event, source);
   const [base, more] = source.split("+");
-  const number = more ? ownOf(event, more) : 0;
-  return (base === "@offset" ? state.offset : state.at) + (Number.isInteger(number) ? number : 0);
+  return (base === "@offset" ? state.offset : state.at) + (more ? numberOf(ownOf(event, more)) : 0);
 }
 
 function changed(state, operation, event, record) {
@@ -102,8 +107,8 @@ function change(state, operation, event, rules, begin, make = changed) {
 function added(state, operation, event, record) {
   const made = {...record};
   for (const [name, source] of Object.entries(operation.fields)) {
-    const more = ownOf(event, source);
-    if (more) made[name] = (made[name] ?? 0) + more;
+    const total = numberOf(made[name]) + numberOf(ownOf(event, source));
+    if (total) made[name] = total;
   }
   return made;
 }
@@ -132,9 +137,9 @@ const OPERATIONS = {
     write(state, operation.table, keyOf(operation.table, operation.to, event, rules), changed(state, operation, event, record));
   },
   push(state, operation, event) {
-    const ring = state.rings[operation.ring];
-    ring.push({...event, offset: state.offset, at: state.at});
-    if (ring.length > operation.most) ring.splice(0, ring.length - operation.most);
-    state.versions[operation.ring] += 1;
+    const list = state.recent[operation.list];
+    list.push({...event, offset: state.offset, at: state.at});
+    if (list.length > operation.most) list.splice(0, list.length - operation.most);
+    state.versions[operation.list] += 1;
   },
 };

@@ -1,0 +1,176 @@
+"""`GET /v1/page`: what the page draws, now or at an earlier offset, and the rules for what comes after it."""
+
+import asyncio
+import time
+from typing import Annotated, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec import Meta
+
+from coord.core.errors import Invalid
+from coord.core.page.rules import JOINTS, RULES
+from coord.core.page.state import Fields, PageState, Table
+from coord.core.tokens.schema import Role
+from coord.sdk.page.past import PastStates
+from coord.sdk.page.snapshot import take_snapshot
+from coord.sdk.remote.wire import VERSION
+from coord.stores.contract import Store
+from coord.transports.hub.api.endpoint import Asking, Endpoint
+from coord.transports.hub.api.fields import NUMBER_MAX, PublicBody
+from coord.transports.hub.stores import OpenStore
+
+PATH = "/v1/page"
+SHARED_S = 1.0
+"""How long a snapshot serves whoever asks next: what came since then is in the stream."""
+Offset = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
+
+
+class PageQuery(PublicBody, frozen=True, kw_only=True):
+    """Which state: after the entry `at`, or at a `time` in milliseconds; the present one without both."""
+
+    at: Offset | None = None
+    time: Offset | None = None
+
+
+class Reader(msgspec.Struct, frozen=True):
+    """Who reads the page: this decides which acts it offers."""
+
+    user: str
+    role: Role
+    project: str
+    label: str
+
+
+class HubInfo(msgspec.Struct, frozen=True):
+    """Which hub, and what it serves."""
+
+    version: str
+    repository: str
+    store: str
+    tenant: str
+
+
+class PageReply(msgspec.Struct, frozen=True):
+    """The state after the entry at `offset`, written `at` that time; `rules` say what later ones change."""
+
+    offset: int
+    at: int
+    now_ms: int
+    first_offset: int
+    tables: dict[str, Table]
+    recent: dict[str, list[Fields]]
+    rules: dict[str, Any]
+    who: Reader
+    hub: HubInfo
+
+
+class _Taken(NamedTuple):
+    state: PageState
+    at_s: float
+
+
+class LogPages:
+    """The states of one log for all who look at it."""
+
+    def __init__(self, log: Store) -> None:
+        self.past = PastStates(log)
+        self._log = log
+        self._taking = asyncio.Lock()
+        self._newest: _Taken | None = None
+
+    async def newest(self, asking: Asking) -> PageState:
+        """Return a state that is at most a second old; many who reconnect together cost one look."""
+        async with self._taking:
+            found = self._newest
+            if found is None or time.monotonic() - found.at_s > SHARED_S:
+                at_s = time.monotonic()
+                found = self._newest = _Taken(await asking.hub.stores.run(take_snapshot, self._log), at_s)
+            return found.state
+
+    async def at(self, asking: Asking, query: PageQuery) -> PageState:
+        """Return an earlier state."""
+        async with self._taking:
+            state: PageState = await asking.hub.stores.run(self._at, query)
+            return state
+
+    async def first(self, asking: Asking) -> int:
+        """Return the oldest offset whose state is known."""
+        async with self._taking:
+            offset: int = await asking.hub.stores.run(self.past.first)
+            return offset
+
+    def _at(self, query: PageQuery) -> PageState:
+        offset = query.at if query.at is not None else self.past.offset_at(query.time or 0)
+        return self.past.at(offset)
+
+
+_pages: "WeakKeyDictionary[OpenStore, dict[str, LogPages]]" = WeakKeyDictionary()
+
+
+def pages_of(asking: Asking) -> LogPages:
+    """Return the states of the log that a request means."""
+    logs = _pages.setdefault(asking.store, {})
+    if asking.tenant not in logs:
+        logs[asking.tenant] = LogPages(asking.store.log(asking.tenant))
+    return logs[asking.tenant]
+
+
+async def show_page(asking: Asking) -> Any:
+    """Return what the page draws, now or at an earlier offset."""
+    query: PageQuery = asking.values
+    if query.at is not None and query.time is not None:
+        raise Invalid("an offset and a time name two states", hint="name one of them")
+    pages = pages_of(asking)
+    is_past = query.at is not None or query.time is not None
+    state = await pages.at(asking, query) if is_past else await pages.newest(asking)
+    token, location = asking.identity.token, asking.store.location
+    project = token.project if token is not None else ""
+    return PageReply(
+        offset=state.offset,
+        at=state.at,
+        now_ms=asking.store.log(asking.tenant).now(),
+        first_offset=await pages.first(asking),
+        tables=visible_tables(state, project),
+        recent=visible_recent(state, project),
+        rules={**RULES, "@join": JOINTS},
+        who=Reader(asking.identity.user, asking.identity.role, project, token.label if token else ""),
+        hub=HubInfo(VERSION, asking.repository, location.url.partition(":")[0], asking.tenant),
+    )
+
+
+def visible_tables(state: PageState, project: str) -> dict[str, Table]:
+    """Return what a reader may see: one who is limited to a project gets what states it, as in the stream."""
+    if not project:
+        return state.tables
+    return {
+        name: {key: row for key, row in rows.items() if row.get("project") == project}
+        for name, rows in state.tables.items()
+    }
+
+
+def visible_recent(state: PageState, project: str) -> dict[str, list[Fields]]:
+    """Return the recent events that a reader may see."""
+    if not project:
+        return state.recent
+    return {
+        name: [event for event in events if event.get("project") == project]
+        for name, events in state.recent.items()
+    }
+
+
+def endpoints() -> list[Endpoint]:
+    """Return the route."""
+    return [
+        Endpoint(
+            "GET",
+            PATH,
+            "showPage",
+            show_page,
+            summary=str(show_page.__doc__),
+            tag="events",
+            role=Role.VIEW,
+            query=PageQuery,
+            replies={200: PageReply},
+        )
+    ]

@@ -1,0 +1,96 @@
+"""`GET /v1/page`: a state, and a stream that goes on where it ends."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from coord.core.identity import Caller
+from coord.core.locks.commands import AcquireLocks
+from coord.core.page.state import PageState, apply_entry
+from coord.core.plans.commands import AddTasks, NewTask
+from coord.core.tokens.schema import Role
+from coord.transports.hub.api.endpoints import page
+from tests.support.hub.site import EventStream, Site, open_site
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with open_site() as found:
+        for name in ("ada", "bob"):
+            found.run(AcquireLocks(Caller(name, agent="claude", project="shop"), "r", (f"file:{name}.py",)))
+        for project in ("shop", "other"):
+            found.run(AddTasks(project, (NewTask(task_id="t1", description="do it"),)))
+        yield found
+
+
+def shown(site: Site, query: str = "", role: Role = Role.VIEW, **limits: Any) -> dict[str, Any]:
+    answer = site.ask("GET", f"/v1/page{query}", site.token(role, **limits))
+    assert answer.status == 200, answer.body
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look is a new one."""
+    monkeypatch.setattr(page, "SHARED_S", -1.0)
+
+
+def test_a_page_shows_the_state_its_reader_and_the_rules(site: Site) -> None:
+    found = shown(site, role=Role.OPERATE, label="ann's phone")
+    assert {*found["tables"]["locks"]} == {"ada\nfile:ada.py", "bob\nfile:bob.py"}
+    assert {*found["tables"]["tasks"]} == {"shop/t1", "other/t1"}
+    assert (found["who"]["role"], found["who"]["label"]) == ("operate", "ann's phone")
+    assert found["rules"]["lock.acquired"][0]["op"] == "put"
+    assert (found["first_offset"], found["hub"]["store"], found["hub"]["tenant"]) == (0, "memory", "local")
+
+
+def test_the_stream_after_a_page_makes_the_next_page(site: Site) -> None:
+    """The state and what comes after it have neither a gap nor an overlap."""
+    before = shown(site)
+    token = site.token()
+    stream = EventStream(site, f"?after={before['offset']}", token)
+    stream.until("begin")
+    site.run(AcquireLocks(Caller("eve", project="shop"), "r", ("file:eve.py",)))
+    stream.until("lock.acquired")
+    stream.close()
+    state = PageState(before["offset"], before["at"], before["tables"], before["recent"])
+    for entry in site.database.log("local").tail(before["offset"], 100):
+        apply_entry(state, entry.offset, entry.at, entry.events)
+    assert "eve\nfile:eve.py" in state.tables["locks"]
+    assert state.tables == shown(site)["tables"]
+
+
+def test_a_page_of_the_past(site: Site) -> None:
+    first = shown(site, "?at=1")
+    assert (first["offset"], [*first["tables"]["locks"]]) == (1, ["ada\nfile:ada.py"])
+    assert shown(site, f"?time={first['at']}")["offset"] >= 1
+    assert shown(site, "?at=0")["tables"]["sessions"] == {}
+    token = site.token()
+    for query, status in (("?at=1000000", 404), ("?at=1&time=1", 400), ("?at=-1", 400), ("?at=x", 400)):
+        assert site.ask("GET", f"/v1/page{query}", token).status == status
+
+
+def test_a_token_of_a_project_sees_only_what_states_it(site: Site) -> None:
+    found = shown(site, project="shop")
+    assert [*found["tables"]["tasks"]] == ["shop/t1"]
+    assert found["tables"]["locks"] == {}
+    assert found["who"]["project"] == "shop"
+    states = {each.get("project") for events in found["recent"].values() for each in events}
+    assert states <= {"shop"}
+
+
+def test_many_readers_cost_one_look(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hub that was restarted is asked by every page at once."""
+    monkeypatch.setattr(page, "SHARED_S", 1000.0)
+    first = shown(site)
+    looks = []
+    monkeypatch.setattr(page, "take_snapshot", lambda log: looks.append(log))
+    assert [shown(site)["offset"] for _ in range(3)] == [first["offset"]] * 3
+    assert looks == []
+
+
+def test_without_a_token_there_is_no_page(site: Site) -> None:
+    assert site.ask("GET", "/v1/page", "").status == 401
