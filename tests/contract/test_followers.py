@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from coord.core.followers import ForgetFollower, ReadFollower
+from coord.core.followers import ForgetFollower, ReadFollower, RebuildFollower
 from coord.core.tasks.commands import ClaimTask, SubmitResult
 from coord.followers.follower import LogSource
 from coord.followers.metrics.follower import MetricsFollower
 from coord.followers.runner import Runner
 from coord.host.store_location import StoreLocation
+from coord.sdk.log_reader import first_offset
 from coord.stores.database import Database
 from tests.support.store_harness import StoreHarness
 
@@ -73,3 +74,24 @@ def test_a_killed_follower_counts_each_entry_once(harness: StoreHarness) -> None
     (run,) = last.runs
     assert isinstance(run.follower, MetricsFollower)
     assert run.follower.counts.series["generation_increments_total"]["local\x1fp"] == [3.0 * TASKS]
+
+
+def test_a_follower_of_a_trimmed_log_is_computed_again_to_the_same_bytes(harness: StoreHarness) -> None:
+    """Issue 17, Proof: from the state that is kept when entries go; no counter falls."""
+    for part in range(4):
+        work(harness, part * TASKS)
+        runner = runner_of(harness, f"process-{part}")
+        runner.step()
+        runner.close()
+        if part in (1, 2):
+            harness.store.trim(harness.head - 3 * TASKS)
+    before = state_of(harness)
+    first = first_offset(harness.store)
+    assert first > 2 * TASKS
+    offset = harness.local.call(RebuildFollower(MetricsFollower.name, MetricsFollower.version, first))
+    assert first - 1 <= offset < harness.head - TASKS, "a part of the log is read again"
+    assert state_of(harness) != before
+    again = runner_of(harness, "later")
+    again.step()
+    again.close()
+    assert state_of(harness) == before

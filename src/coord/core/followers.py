@@ -5,7 +5,8 @@ state at an offset depends on the log alone: it only moves forwards, and two pro
 follower save the same. A follower with effects has a *runner*: one process at a time, for a lease.
 
 Entries that a follower has not read are not trimmed, up to a bound (`engine/trim.py`). Its record is then the
-snapshot from which it goes on.
+snapshot from which it goes on. Once entries are trimmed, a second record keeps an older state: whoever
+computes the follower again begins there.
 """
 
 import msgspec
@@ -43,6 +44,15 @@ class Cursor(Stored, frozen=True, tag=1):
     failed_ms: int = 0
 
 
+class CursorBase(Stored, frozen=True, tag=1):
+    """A state of a follower after which no entry is missing: from here it is computed again."""
+
+    offset: int
+    version: int
+    state: bytes
+    missed: int = 0
+
+
 class FollowerInfo(Reply, frozen=True):
     """A follower without its state.
 
@@ -77,6 +87,7 @@ class SaveFollower(Command, frozen=True):
     """Save the state of a follower at an offset. The reply is the offset that is saved now.
 
     What is older than the saved state changes nothing. A newer `version` starts again from any offset.
+    `first` is the first entry that is left, if the log was trimmed.
     """
 
     rule = "coord.core.followers:save_follower"
@@ -87,6 +98,7 @@ class SaveFollower(Command, frozen=True):
     state: bytes = b""
     missed: int = 0
     runner: str = ""
+    first: int = 0
 
 
 class ReadFollower(Command, frozen=True):
@@ -127,6 +139,19 @@ class ForgetFollower(Command, frozen=True):
     name: str
 
 
+class RebuildFollower(Command, frozen=True):
+    """Let a follower be computed again: from the first entry, or from where a trimmed log allows it.
+
+    The reply is the offset after which it reads again. `first` is as in `SaveFollower`.
+    """
+
+    rule = "coord.core.followers:rebuild_follower"
+    reply = int
+    name: str
+    version: int
+    first: int = 0
+
+
 class ListFollowers(Command, frozen=True):
     """Return all followers by name."""
 
@@ -159,8 +184,51 @@ def save_follower(tx: Transaction, command: SaveFollower, now: int) -> int:
         error="",
         failed_ms=0,
     )
+    if command.first:
+        _keep_base(tx, command, before)
     tx.put(keys.cursor(command.name), saved)
     return saved.offset
+
+
+def _keep_base(tx: Transaction, command: SaveFollower, before: Cursor) -> None:
+    """Keep the oldest state that we have after which no entry is missing."""
+    key = keys.cursor_base(command.name)
+    base = tx.get(key, CursorBase)
+    if base is not None and _begins(base, command.version, command.first):
+        return
+    kept = before if _begins(before, command.version, command.first) else command
+    tx.put(key, CursorBase(kept.offset, kept.version, kept.state, kept.missed))
+
+
+def _begins(state: Cursor | CursorBase, version: int, first: int) -> bool:
+    """Whether a follower of this version can be computed from a state: it has read what was trimmed."""
+    return state.version == version and state.offset >= first - 1
+
+
+def rebuild_follower(tx: Transaction, command: RebuildFollower, now: int) -> int:
+    """Go back to the state from which everything that is left can be read again."""
+    before = tx.get(keys.cursor(command.name), Cursor)
+    if before is None:
+        return 0
+    _check_runner(command.name, before, "", now)
+    base = tx.get(keys.cursor_base(command.name), CursorBase)
+    if not command.first:
+        _forget(tx, command.name)
+        return 0
+    if base is not None and _begins(base, command.version, command.first):
+        again = msgspec.structs.replace(before, offset=base.offset, state=base.state, missed=base.missed)
+        tx.put(keys.cursor(command.name), again)
+        return base.offset
+    if before.version == command.version:
+        return before.offset  # no older state is left: this one is where it begins
+    _forget(tx, command.name)
+    return 0
+
+
+def _forget(tx: Transaction, name: str) -> None:
+    tx.delete(keys.cursor(name))
+    if tx.get(keys.cursor_base(name), CursorBase) is not None:
+        tx.delete(keys.cursor_base(name))
 
 
 def read_follower(tx: Transaction, command: ReadFollower, _now: int) -> FollowerState:
@@ -199,7 +267,7 @@ def forget_follower(tx: Transaction, command: ForgetFollower, now: int) -> bool:
     if before is None:
         return False
     _check_runner(command.name, before, "", now)
-    tx.delete(keys.cursor(command.name))
+    _forget(tx, command.name)
     return True
 
 

@@ -190,6 +190,13 @@ def cursor(name: str) -> str:
 
 
 CURSOR_PREFIX = "cursor/"
+
+
+def cursor_base(name: str) -> str:
+    """The state of a follower before the first entry that is left of a trimmed log, or later."""
+    return f"cursor_base/{name}"
+
+
 LIMITS = "limits"
 SETTINGS = "settings"
 COUNT_CLAIMS = "count/claims"

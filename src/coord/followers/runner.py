@@ -14,7 +14,7 @@ from coord.core.errors import CoordError, Denied, Trimmed, Unavailable, Unsuppor
 from coord.core.followers import FailFollower, FollowerState, LeadFollower, ReadFollower, SaveFollower
 from coord.followers.follower import Follower, LogSource
 from coord.host.processes import describe
-from coord.sdk.log_reader import PAGE_ENTRIES, LoggedEvent, logged_events, newest_offset
+from coord.sdk.log_reader import PAGE_ENTRIES, LoggedEvent, first_offset, logged_events, newest_offset
 from coord.stores.contract import Entry
 
 logger = logging.getLogger("coord.followers")
@@ -167,6 +167,7 @@ class FollowerRun:
                 follower.dump(),
                 self.missed,
                 self._leading(),
+                0 if follower.starts_at_present else first_offset(self._source.log),
             )
         )
         self._unsaved, self._saved_ms, self._failures = 0, now, 0

@@ -3,6 +3,7 @@
 from tests.mutation.mutant import Mutant
 
 CORE = "tests/unit/core/test_followers.py"
+FOLLOW = "tests/unit/transports/cli/handlers/awareness/test_follow.py"
 CATCH_UP = "tests/unit/followers/test_catch_up.py"
 RUNNER = "tests/unit/followers/test_runner.py"
 
@@ -83,5 +84,40 @@ MUTANTS = [
         "for entry in page:",
         "self.__dict__.setdefault('read', []).append(page)\n        for entry in page:",
         (f"{CATCH_UP}::test_a_follower_far_behind_catches_up_while_agents_commit",),
+    ),
+    Mutant(
+        "a follower is computed again from a state with a gap behind it",
+        "coord.core.followers:_begins",
+        "state.offset >= first - 1",
+        "True",
+        (f"{CORE}::test_a_trimmed_log_is_read_again_from_the_oldest_state_without_a_gap",),
+    ),
+    Mutant(
+        "a state of another version is computed further",
+        "coord.core.followers:_begins",
+        "state.version == version",
+        "True",
+        (f"{CORE}::test_a_state_of_another_version_is_no_beginning",),
+    ),
+    Mutant(
+        "counters fall when they are computed again after a trim",
+        "coord.transports.cli.handlers.awareness.follow:_rebuild",
+        "first = first_offset(client.log)",
+        "first = 0",
+        (f"{FOLLOW}::test_rebuilding_gives_the_same_bytes_also_after_a_trim",),
+    ),
+    Mutant(
+        "no older state is kept",
+        "coord.followers.runner:FollowerRun.save",
+        "0 if follower.starts_at_present else first_offset(self._source.log)",
+        "0",
+        ("tests/contract/test_followers.py", "-k", "trimmed and memory"),
+    ),
+    Mutant(
+        "rebuilding forgets which reactions were performed",
+        "coord.transports.cli.handlers.awareness.follow:_rebuild",
+        "if kind.starts_at_present:",
+        "if False:",
+        (f"{FOLLOW}::test_a_state_that_says_what_was_done_is_kept",),
     ),
 ]

@@ -13,6 +13,7 @@ from coord.core.followers import (
     LeadFollower,
     ListFollowers,
     ReadFollower,
+    RebuildFollower,
     SaveFollower,
 )
 from tests.support.rule_harness import T0, RuleHarness
@@ -80,3 +81,56 @@ def test_a_forgotten_follower_is_gone() -> None:
     save(harness, 4)
     assert [harness.run(ForgetFollower(NAME)).reply for _ in range(2)] == [True, False]
     assert not harness.keys("cursor/")
+
+
+def keep(harness: RuleHarness, offset: int, first: int, version: int = 1) -> None:
+    harness.run(SaveFollower(NAME, offset, version, f"at {offset}".encode(), first=first))
+
+
+def rebuilt(harness: RuleHarness, first: int, version: int = 1) -> tuple[int, FollowerState]:
+    """Return from where a follower is computed again, and the state that it starts with."""
+    offset: int = harness.run(RebuildFollower(NAME, version, first)).reply
+    return offset, harness.run(ReadFollower(NAME)).reply
+
+
+def test_a_whole_log_is_read_again_from_its_first_entry() -> None:
+    harness = RuleHarness()
+    keep(harness, 4, 0)
+    assert rebuilt(harness, 0) == (0, FollowerState())
+    assert rebuilt(harness, 0) == (0, FollowerState()), "there is nothing to compute again"
+
+
+def test_a_trimmed_log_is_read_again_from_the_oldest_state_without_a_gap() -> None:
+    """Otherwise what was trimmed would not be counted any more, and counters would fall."""
+    harness = RuleHarness()
+    for offset, first in ((10, 0), (20, 5), (30, 5), (40, 11)):
+        keep(harness, offset, first)
+    assert rebuilt(harness, 11) == (10, FollowerState(10, 1, b"at 10"))
+    for offset, first in ((50, 11), (60, 45), (70, 45)):
+        keep(harness, offset, first)
+    assert rebuilt(harness, 45) == (50, FollowerState(50, 1, b"at 50")), "entry 45 came after the state at 10"
+    assert rebuilt(harness, 90) == (50, FollowerState(50, 1, b"at 50")), (
+        "more was trimmed than anybody has read"
+    )
+
+
+def test_without_an_older_state_the_saved_one_is_where_it_begins() -> None:
+    harness = RuleHarness()
+    keep(harness, 40, 0)
+    assert rebuilt(harness, 30) == (40, FollowerState(40, 1, b"at 40"))
+
+
+def test_a_state_of_another_version_is_no_beginning() -> None:
+    harness = RuleHarness()
+    keep(harness, 10, 5)
+    keep(harness, 20, 5, version=2)
+    assert rebuilt(harness, 5, version=2) == (20, FollowerState(20, 2, b"at 20"))
+    assert rebuilt(harness, 5, version=3) == (0, FollowerState())
+    assert not harness.keys("cursor")
+
+
+def test_a_follower_that_a_process_runs_is_not_computed_again() -> None:
+    harness = RuleHarness()
+    harness.run(LeadFollower(NAME, "hub-a", 1000))
+    with pytest.raises(Denied, match="run by hub-a"):
+        harness.run(RebuildFollower(NAME, 1))

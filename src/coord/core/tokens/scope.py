@@ -20,7 +20,7 @@ from coord.core.tokens.commands import TokenInfo
 TENANT_CHANGES = frozenset(
     (
         *("ChangeSettings", "DeliverMessage", "SendElsewhere", "SetLimits"),
-        *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower", "CheckAlerts"),
+        *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower", "RebuildFollower", "CheckAlerts"),
         *("NoteReactions", "SendReactionMessage", "DecideReaction"),
     )
 )

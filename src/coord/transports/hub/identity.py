@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ADMIN_COMMANDS = frozenset(
     (
         *("SetLimits", "ChangeSettings", "SetTrack", "EnableAgent", "DeliverMessage"),
-        *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower"),
+        *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower", "RebuildFollower"),
         *("NoteReactions", "SendReactionMessage", "DecideReaction"),
         *("ResetTask", "RetryTask", "SkipTask", "PreemptLock"),
     )

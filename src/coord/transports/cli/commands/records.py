@@ -48,7 +48,7 @@ COMMANDS = (
         arguments=(Argument("name", "a follower, or list"),),
         flags=(
             Flag("once", "end at the end of the log"),
-            Flag("rebuild", "forget its state, and compute it again"),
+            Flag("rebuild", "compute its state again from the log"),
         ),
         details="A hub runs all followers itself. Without a hub, this runs one until it is interrupted.",
     ),

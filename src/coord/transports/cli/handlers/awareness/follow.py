@@ -5,13 +5,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from coord.core.errors import CoordError, Invalid, Refused
-from coord.core.followers import FollowerInfo, ForgetFollower, ListFollowers
+from coord.core.followers import FollowerInfo, ListFollowers, RebuildFollower
 from coord.followers.direct import log_source, runner_name
 from coord.followers.follower import Follower, LogSource
 from coord.followers.registry import FOLLOWERS, follower_class
 from coord.followers.runner import STEP_PAGES, Runner
 from coord.sdk.client.client import Client
-from coord.sdk.log_reader import newest_offset
+from coord.sdk.log_reader import first_offset, newest_offset
 from coord.transports.cli.args import Args
 from coord.transports.cli.output import Answer, count, say, timestamp
 
@@ -39,7 +39,7 @@ def follow(client: Client, args: FollowArgs) -> Answer:
     if client.database.is_remote:
         raise Refused(f"the hub runs follower {args.name}", hint="coord follow list shows how far it is")
     if args.rebuild:
-        client.call(ForgetFollower(args.name))
+        _rebuild(client, kind)
     log = client.log
     runner = Runner(log_source(client), [kind], runner_name())
     (run,) = runner.runs
@@ -61,6 +61,25 @@ def follow(client: Client, args: FollowArgs) -> Answer:
         say(f"another process runs {args.name}")
     fields = {"name": args.name, "offset": run.offset, "missed": run.missed, "ran": ran}
     return Answer(fields, f"{args.name} has read up to offset {run.offset}")
+
+
+def _rebuild(client: Client, kind: type[Follower]) -> None:
+    """Let a follower be computed again, if its state depends on the log alone."""
+    if kind.starts_at_present:
+        raise Refused(
+            f"{kind.name} cannot be computed again: its state says what was done, and the log does not",
+            hint="coord reactions dead shows what failed",
+        )
+    if kind.is_local:
+        mirror = kind.name.removeprefix("mirror-")
+        raise Refused(
+            f"{kind.name} is made again when it is switched on",
+            hint=f"coord mirror off {mirror}; coord mirror on {mirror}",
+        )
+    first = first_offset(client.log)
+    offset: int = client.call(RebuildFollower(kind.name, kind.version, first))
+    if first:
+        say(f"entries before offset {first} were trimmed; {kind.name} goes on from its state at {offset}")
 
 
 def _listed(client: Client) -> Answer:

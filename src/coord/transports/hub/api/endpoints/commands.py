@@ -167,6 +167,7 @@ INTERNAL = {
     "LeadFollower": "for followers of the log",
     "FailFollower": "for followers of the log",
     "ForgetFollower": "for followers of the log",
+    "RebuildFollower": "for followers of the log",
     "CheckAlerts": "the hub checks every minute",
     "ListWatched": "for processes beside the ones that are watched",
     "NoteReactions": "for followers of the log",
