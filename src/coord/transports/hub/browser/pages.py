@@ -3,21 +3,26 @@
 from coord.transports.hub.request import Response
 
 CSP = (
-    "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-_HTML = """<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><title>{title}</title>{script}</head>
-<body><h1>{title}</h1>{body}</body>
+LOGIN = """<!doctype html>
+<html lang="en" data-theme="auto">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Log in · coord</title>
+<link rel="stylesheet" href="/static/style/tokens.css">
+<link rel="stylesheet" href="/static/style/base.css">
+<link rel="stylesheet" href="/static/style/parts.css">
+<script src="/login.js" defer></script>
+</head>
+<body>
+<main class="stranger"><section class="panel"><h1>Log in</h1>
+<p id="note">Run <code>coord open</code> in a terminal for a link that logs you in.</p></section></main>
+</body>
 </html>
 """
-
-LOGIN = _HTML.format(
-    title="coord: log in",
-    script='<script src="/login.js" defer></script>',
-    body='<p id="note">Run <code>coord open</code> in a terminal for a link that logs you in.</p>',
-)
 LOGIN_SCRIPT = """"use strict";
 // The secret is behind "#", which browsers send to nobody; it leaves the history before it is used.
 const once = location.hash.slice(1);

@@ -159,16 +159,16 @@ test("a silent connection counts as dead", async () => {
 });
 
 test("after a sleep it asks for a sign of life, and does not wait for long", async () => {
-  world.sleep(20_000);
+  world.sleep(16_000);
   await world.pass(5_000);
-  assert.equal(world.socket.sent.length, 1);
+  assert.equal(world.socket.sent.length, 1, "no ping was due yet");
   assert.equal(world.loads, 1);
-  await world.pass(20_000);
-  assert.equal(world.loads, 2, "no answer came");
+  await world.pass(15_000);
+  assert.equal(world.loads, 2, "no answer came within ten seconds");
 });
 
 test("after a sleep an answer keeps the connection", async () => {
-  world.sleep(20_000);
+  world.sleep(16_000);
   await world.pass(5_000);
   world.say({type: "pong", offset: 5, id: 1});
   await world.pass(20_000);

@@ -264,9 +264,12 @@ export function sessionState(session, state, now) {
 
 const TONES = ["ask", "bad", "wait", "work", "idle"];
 
-// The agents to show, those first that need somebody; people who use coord themselves are no agents.
+// Whether a session is an agent's: not that of a person, and not the one under which a reader acts on this page.
+export const isAgent = (session) => !session.person && !session.session.startsWith("page-");
+
+// The agents to show, those first that need somebody.
 export const sessionList = derived(["sessions", "questions", "waits", "tasks", "locks"], (state, minute) => {
-  const rows = [...state.tables.sessions.values()].filter((session) => !session.person).map((session) => ({
+  const rows = [...state.tables.sessions.values()].filter(isAgent).map((session) => ({
     session, tone: sessionTone(session, state, minute).tone}));
   rows.sort((one, other) => TONES.indexOf(one.tone) - TONES.indexOf(other.tone)
     || (one.session.agent ?? "").localeCompare(other.session.agent ?? "")

@@ -10,7 +10,7 @@
 // `act` returns nothing if the reader's role does not allow it. `perform(spec)` opens the dialog without a button.
 
 import {newKey, request as send} from "../core/api.js";
-import {may} from "../core/store.js";
+import {may, remembered, who} from "../core/store.js";
 import {open} from "./dialog.js";
 import {html, icon, live, nothing} from "./html.js";
 import {toast} from "./toast.js";
@@ -21,6 +21,15 @@ export function act(spec) {
   return html`<button type="button" class=${name} title=${spec.title ?? spec.label}
     @click=${(event) => { event.preventDefault(); event.stopPropagation(); perform(spec); }}>${
     spec.icon ? icon(spec.icon) : nothing}<span>${spec.label}</span></button>`;
+}
+
+// Who acts, for requests that need a session: {session, agent}. The session is this browser's; "page-" marks it as one
+// of a person, which no view lists among the agents.
+const session = remembered("session", "");
+export function actor() {
+  if (!session.peek()) session.value = newKey().slice(0, 21);
+  const {user} = who.peek();
+  return {session: session.peek(), ...(/^[A-Za-z0-9_][\w.:@+=,~#-]{0,127}$/.test(user ?? "") ? {agent: user} : {})};
 }
 
 // Copies text, and says so.

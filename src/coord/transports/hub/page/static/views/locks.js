@@ -1,19 +1,18 @@
 // Locks: a tree of paths with who holds what, under which fence and for how long; who waits, in which order; and the
 // graph of waits. `?on=RESOURCE` opens the details of one, with its history.
 
-import {get, newKey, path} from "../core/api.js";
+import {get, path} from "../core/api.js";
 import {byResource, derived, matches, nameOf, overlaps, position, queue, treeRows, waitGraph, waitWords} from "../core/derive.js";
 import {ago, count, duration, left, ordinal, quoted, resource, when} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
-import {remembered, signal} from "../core/store.js";
-import {act} from "../parts/act.js";
+import {signal} from "../core/store.js";
+import {act, actor} from "../parts/act.js";
 import {waitPicture} from "../parts/graph.js";
 import {chip, code, empty, failed, filterField, foreign, heading, html, icon, nothing, repeat, skeleton, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 
 const closed = signal(new Set());
 const history = signal({of: "", periods: null, error: null});
-const pageSession = remembered("session", "");
 const HISTORY_PAGES_MAX = 5, GRAPH_MAX = 40, ROW = 38;
 
 export const view = {path: "/locks", title: "Locks", key: "l", icon: "locks", order: 3, render};
@@ -114,18 +113,12 @@ function holder(lock, name, {state, now}) {
     <footer>${askBack(lock)}${release(lock)}</footer></article>`;
 }
 
-// The session under which a person acts on this page: it holds a lock only between two requests.
-function ownSession() {
-  if (!pageSession.peek()) pageSession.value = newKey().slice(0, 21);
-  return pageSession.peek();
-}
-
 const askBack = (lock) => act({
   label: "Ask for it", small: true, role: "admin", title: `Ask ${lock.agent ?? lock.session} for ${resource(lock.resource)}`, verb: "Ask", done: "Asked",
   words: "Its holder is asked to release it, and loses it after the grace time.", reason: "reason", hurts: true,
   fields: [{name: "grace", label: "Grace time in seconds", type: "number", value: "60", min: 0, focus: false}, {name: "priority", label: "Priority (must be higher than the holder's)", type: "number", value: "10", focus: false}],
   command: (values) => `coord preempt ${quoted(resource(lock.resource))} --priority ${values.priority} --grace ${values.grace}s --reason ${quoted(values.reason || "…")}`,
-  request: (values) => ({path: "/v1/locks/preempt", body: {resources: [lock.resource], priority: Number(values.priority), grace_ms: Number(values.grace) * 1000, reason: values.reason, session: ownSession()}}),
+  request: (values) => ({path: "/v1/locks/preempt", body: {resources: [lock.resource], priority: Number(values.priority), grace_ms: Number(values.grace) * 1000, reason: values.reason, ...actor()}}),
 });
 
 const release = (lock) => act({
@@ -133,9 +126,9 @@ const release = (lock) => act({
   words: `${lock.agent ?? lock.session} loses this lock. What it still sends under fence ${lock.fence} is refused.`,
   command: (values) => `coord steal ${quoted(resource(lock.resource))} --force --fence ${lock.fence} --reason ${quoted(values.reason || "…")} && coord unlock ${quoted(resource(lock.resource))}`,
   request: (values) => [
-    {path: "/v1/locks/steal", body: {resources: [lock.resource], force: true, fence: lock.fence, reason: values.reason, session: ownSession()}},
-    {path: "/v1/locks/release", body: {resources: [lock.resource], session: ownSession()}},
-    {method: "DELETE", path: path`/v1/sessions/${ownSession()}`, optional: true},
+    {path: "/v1/locks/steal", body: {resources: [lock.resource], force: true, fence: lock.fence, reason: values.reason, ttl_ms: 60_000, ...actor()}},
+    {path: "/v1/locks/release", body: {resources: [lock.resource], ...actor()}},
+    {method: "DELETE", path: path`/v1/sessions/${actor().session}`, optional: true},
   ],
 });
 

@@ -2,7 +2,7 @@
 
 import {path} from "../core/api.js";
 import {awaySince, dismiss} from "../core/away.js";
-import {locksBySession, matches, needsYou, sessionList, sessionState, sessionTone, since, tasksBySession} from "../core/derive.js";
+import {isAgent, locksBySession, matches, needsYou, sessionList, sessionState, sessionTone, since, tasksBySession} from "../core/derive.js";
 import {ago, count, duration, left, money, percent, quoted, resource} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {remembered} from "../core/store.js";
@@ -43,7 +43,7 @@ function searchText(session, state) {
 function summary(state, now) {
   const tones = {};
   for (const session of state.tables.sessions.values()) {
-    if (session.person) continue;
+    if (!isAgent(session)) continue;
     const {tone} = sessionTone(session, state, now);
     tones[tone] = (tones[tone] ?? 0) + 1;
   }

@@ -1,0 +1,155 @@
+"""Deliberate defects of the page's modules: each one is put into a copy, and Node's tests must notice it."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STATIC = Path("src/coord/transports/hub/page/static")
+TESTS = Path("tests/unit/transports/hub/page")
+NODE = shutil.which("node") or ""
+PATIENCE_S = 60
+
+pytestmark = pytest.mark.skipif(not NODE, reason="node is not installed")
+
+
+class PageMutant(NamedTuple):
+    """A defect of a module of the page; `old` occurs once in it."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    test: str
+
+
+MUTANTS = [
+    PageMutant(
+        "a gap in the log goes unnoticed",
+        "core/feed.js",
+        "this.everyEntry && entry.offset !== this.offset + 1",
+        "false",
+        "feed",
+    ),
+    PageMutant("an entry counts twice", "core/feed.js", "entry.offset <= this.offset", "false", "feed"),
+    PageMutant(
+        "a silent socket is trusted for ever",
+        "core/feed.js",
+        "now - this.heardMs > SILENT_MS || ",
+        "",
+        "feed",
+    ),
+    PageMutant(
+        "nobody asks after a sleep", "core/feed.js", "} else if (slept) {", "} else if (false) {", "feed"
+    ),
+    PageMutant(
+        "a late snapshot replaces a newer one",
+        "core/feed.js",
+        "    if (run !== this.run) return;\n    this.offset",
+        "    this.offset",
+        "feed",
+    ),
+    PageMutant(
+        "a refused reader knocks again and again",
+        "core/feed.js",
+        'if (error.status === 401) this.tell("denied", error);\n      else ',
+        "",
+        "feed",
+    ),
+    PageMutant("all pages return at once", "core/feed.js", "* (0.5 + random / 2)", "", "feed"),
+    PageMutant("a resync is ignored", "core/feed.js", 'message.type === "resync"', "false", "feed"),
+    PageMutant(
+        "set begins records",
+        "core/state.js",
+        "  set: (state, operation, event, rules) => change(state, operation, event, rules, undefined)",
+        "  set: (state, operation, event, rules) => change(state, operation, event, rules, {})",
+        "state",
+    ),
+    PageMutant(
+        "an empty list is a value",
+        "core/state.js",
+        "(Array.isArray(value) ? value : Object.keys(value)).length === 0",
+        "false",
+        "state",
+    ),
+    PageMutant(
+        "names of the prototype are rules",
+        "core/state.js",
+        "Object.hasOwn(record, name) ? record[name] : undefined",
+        "record[name]",
+        "state",
+    ),
+    PageMutant(
+        "a record is changed in place",
+        "core/state.js",
+        "function added(state, operation, event, record) {\n  const made = {...record};",
+        "function added(state, operation, event, record) {\n  const made = record;",
+        "state",
+    ),
+    PageMutant("a list grows without end", "core/state.js", "list.length > operation.most", "false", "state"),
+    PageMutant("priority does not count", "core/derive.js", "- 60_000 * (wait.priority ?? 0)", "", "derive"),
+    PageMutant(
+        "a folder covers its neighbours", "core/derive.js", "short : `${short}/`", "short : short", "derive"
+    ),
+    PageMutant(
+        "a failed dependency looks like one to wait for",
+        "core/derive.js",
+        "if (BROKEN.has(found)) broken.push(id);\n    else if",
+        "if",
+        "derive",
+    ),
+    PageMutant(
+        "derived data is never computed again",
+        "core/derive.js",
+        "seen.some((value, place) => value !== key[place])",
+        "false",
+        "derive",
+    ),
+    PageMutant("an override turns text around", "core/format.js", "\\u202a-\\u202e", "", "core"),
+    PageMutant("a quote ends a quoted word", "core/format.js", """.replaceAll("'", "'\\\\''")""", "", "core"),
+    PageMutant(
+        "a path is not escaped",
+        "core/api.js",
+        "encodeURIComponent(names[number - 1])",
+        "names[number - 1]",
+        "core",
+    ),
+    PageMutant("a write has no key", "core/api.js", 'if (key) headers["Idempotency-Key"] = key;', "", "core"),
+]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the modules and their tests, at the same distance from each other."""
+    folder = tmp_path_factory.mktemp("page")
+    for part in (STATIC, TESTS):
+        shutil.copytree(ROOT / part, folder / part)
+    return folder
+
+
+def run(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
+    command = [NODE, str(folder / TESTS / f"{test}.test.mjs")]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_of_the_page_is_noticed(copy: Path, mutant: PageMutant) -> None:
+    file = copy / STATIC / mutant.module
+    whole = file.read_text()
+    assert whole.count(mutant.old) == 1, f"{mutant.module} has {mutant.old!r} {whole.count(mutant.old)} times"
+    file.write_text(whole.replace(mutant.old, mutant.new))
+    try:
+        done = run(copy, mutant.test)
+    finally:
+        file.write_text(whole)
+    assert done.returncode != 0, "no test noticed it"
+    assert "SyntaxError" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("test", sorted({mutant.test for mutant in MUTANTS}))
+def test_the_copy_itself_passes(copy: Path, test: str) -> None:
+    done = run(copy, test)
+    assert done.returncode == 0, done.stdout
