@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from pathlib import PurePath
 from typing import Annotated, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -12,6 +13,7 @@ from coord.core.errors import Invalid
 from coord.core.page.rules import JOINTS, RULES
 from coord.core.page.state import Fields, PageState, Table
 from coord.core.tokens.schema import Role
+from coord.host.store_location import StoreLocation
 from coord.sdk.page.past import PastStates
 from coord.sdk.page.snapshot import take_snapshot
 from coord.sdk.remote.wire import VERSION
@@ -135,8 +137,15 @@ async def show_page(asking: Asking) -> Any:
         recent=visible_recent(state, project),
         rules={**RULES, "@join": JOINTS},
         who=Reader(asking.identity.user, asking.identity.role, project, token.label if token else ""),
-        hub=HubInfo(VERSION, asking.repository, location.url.partition(":")[0], asking.tenant),
+        hub=HubInfo(VERSION, _name(location), location.url.partition(":")[0], asking.tenant),
     )
+
+
+def _name(location: StoreLocation) -> str:
+    """Return how people call a repository: its folder, or the id of one that is not on this machine."""
+    if location.repository is None:
+        return location.repository_id
+    return PurePath(location.repository.root or location.repository.commondir).name
 
 
 def visible_tables(state: PageState, project: str) -> dict[str, Table]:

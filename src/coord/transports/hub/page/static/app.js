@@ -13,6 +13,7 @@ import {close, open} from "./parts/dialog.js";
 import {chip, failed, html, icon, nothing, render, skeleton} from "./parts/html.js";
 import {pick} from "./parts/menu.js";
 import {nextTheme, start as startTheme, theme, THEMES} from "./parts/theme.js";
+import {playOrPause, stepBack, stepOn, timebar, toggle} from "./parts/timebar.js";
 import {toast, toasts} from "./parts/toast.js";
 import {views} from "./views/index.js";
 
@@ -41,7 +42,7 @@ function page() {
     <div class="frame">
       ${sidebar(found.view, made)}
       <div class="column">${header(made, status)}${banner(status, made)}
-        <main id="content" tabindex="-1" data-view=${found.view?.path ?? ""}>${content(found, made, status)}</main></div>
+        <main id="content" tabindex="-1" data-view=${found.view?.path ?? ""}>${content(found, made, status)}</main>${timebar(made.past)}</div>
       ${toasts()}
     </div>`;
 }
@@ -86,6 +87,7 @@ function header(made, status) {
       who.project ? html`<span class="muted">/ ${who.project}</span>` : nothing}</span>
     <span class="space"></span>
     ${connection(status, made)}
+    <button class="bare" @click=${toggle} aria-label="Look back in time" aria-pressed=${made.past ? "true" : "false"} title="Look back in time (b)">${icon("clock")}</button>
     <button class="bare" @click=${() => toast(nextTheme(), {seconds: 2})} aria-label="Theme: ${THEMES.find(([name]) => name === theme.value)?.[1]}" title="Theme (t)">${icon(THEME_ICONS[theme.value] ?? "auto")}</button>
     <button class="who bare" @click=${showAccount} aria-label="You: ${who.user || who.label || "a browser"}, ${who.role}">${icon("agent")}<span>${who.user || who.label || "you"}</span>
       <span class="role">${who.role}</span></button>
@@ -171,6 +173,10 @@ function bindKeys() {
   keys.bind("j", "Next row", () => keys.moveFocus(1));
   keys.bind("k", "Row before", () => keys.moveFocus(-1));
   keys.bind("Escape", "Back, or out of a filter", back);
+  keys.bind("b", "Look back in time, or return to what is now", toggle, "Time");
+  keys.bind("[", "Entry before", stepBack, "Time");
+  keys.bind("]", "Next entry", stepOn, "Time");
+  keys.bind("p", "Play or pause", playOrPause, "Time");
   keys.bind("t", "Change the theme", () => toast(nextTheme(), {seconds: 2}));
   for (const view of listed) if (view.key) keys.bind(`g ${view.key}`, view.title, () => router.go(view.path), "Go to");
   for (const view of views) for (const [key, does, run] of view.keys ?? []) keys.bind(key, does, run, view.title);

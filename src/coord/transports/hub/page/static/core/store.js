@@ -2,11 +2,12 @@
 // and makes the page render. `shown` is the live state, or that of `?at=OFFSET`. `now` is the store's clock: it
 // ticks once a second while the page is visible.
 
-import {batch, computed, effect, signal} from "../vendor/signals-core/signals-core.js";
+import {batch, computed, effect, signal, untracked} from "../vendor/signals-core/signals-core.js";
 import {get, queryOf} from "./api.js";
 import {Feed} from "./feed.js";
-import {address} from "./router.js";
+import {address, setQuery} from "./router.js";
 import {applyEntry, emptyState, fromSnapshot} from "./state.js";
+import {Traveller} from "./travel.js";
 
 export {batch, computed, effect, signal};
 export const ENTRIES_MAX = 3000;
@@ -77,29 +78,36 @@ function tick() {
   if (!document.hidden && !past.peek()) now.value = Date.now() + skewMs;
 }
 
-// Loads the state of a moment that is over, or returns to the live one.
-async function travel(at) {
-  if (!at) {
-    past.value = null;
+// Moves in the past. What it shows changes the address at most twice a second while it plays.
+const ADDRESS_MS = 500;
+let addressMs = 0;
+export const traveller = new Traveller({
+  loadState: (query) => get("/v1/page", query),
+  loadEntries: (query) => get("/v1/events", query),
+  show(found) {
+    past.value = found;
+    if (!found?.state) return;
+    now.value = found.state.at;
+    if (found.playing && Date.now() - addressMs < ADDRESS_MS) return;
+    addressMs = Date.now();
+    if (!found.loading && address.peek().searchParams.has("at")) setQuery({at: found.at});
+  },
+});
+
+// Shows what the address means: a moment that is over, or what is now.
+function travel(at) {
+  if (at) void traveller.open(at);
+  else if (past.peek()) {
+    traveller.close();
     tick();
-    return;
-  }
-  const query = at.startsWith("t") ? {time: at.slice(1)} : {at};
-  past.value = {...past.peek(), at, loading: true, error: null};
-  try {
-    const snapshot = await get("/v1/page", query);
-    if (past.peek()?.at !== at) return;
-    batch(() => {
-      past.value = {at, state: fromSnapshot(snapshot), rules: snapshot.rules, loading: false, error: null};
-      now.value = snapshot.at;
-    });
-  } catch (error) {
-    if (past.peek()?.at === at) past.value = {...past.peek(), loading: false, error};
   }
 }
 
 export function start() {
-  effect(() => void travel(address.value.searchParams.get("at") ?? ""));
+  effect(() => {
+    const at = address.value.searchParams.get("at") ?? "";
+    untracked(() => travel(at));
+  });
   setInterval(tick, 1000);
   document.addEventListener("visibilitychange", () => {
     tick();

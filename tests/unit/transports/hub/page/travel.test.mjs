@@ -1,0 +1,102 @@
+// Moving in the past: states by offset and time, steps, play, and answers that come too late.
+
+import assert from "node:assert/strict";
+import {test} from "node:test";
+
+import {Traveller, entriesOf} from "../../../../../src/coord/transports/hub/page/static/core/travel.js";
+
+const RULES = {"x.put": [{op: "put", table: "locks", key: ["id"], fields: {id: "id", at: "@at"}}]};
+const events = (from, to, gap = 1000) => Array.from({length: to - from + 1}, (_, number) =>
+  ({offset: from + number, at_ms: (from + number) * gap, event: "x.put", details: {id: `l${from + number}`}}));
+
+// A log of `last` entries, a hand-moved clock, and what was shown.
+function world(last = 10, gap = 1000) {
+  const found = {shown: [], ms: 0, tick: null, asked: []};
+  found.traveller = new Traveller({
+    async loadState(query) {
+      found.asked.push(query);
+      const offset = query.time ? Math.floor(Number(query.time) / gap) : Number(query.at);
+      if (offset > last) throw new Error("not known");
+      const locks = Object.fromEntries(events(1, offset, gap).map((each) => [each.details.id, {id: each.details.id, at: each.at_ms}]));
+      return {offset, at: offset * gap, tables: {locks}, recent: {}, rules: RULES};
+    },
+    async loadEntries({after, limit}) {
+      const page = events(after + 1, Math.min(last, after + Math.min(limit, 4)), gap);
+      return {events: page, after: page.at(-1)?.offset ?? after};
+    },
+    show: (each) => found.shown.push(each),
+    timers: {setInterval: (run) => { found.tick = run; return 1; }, clearInterval: () => { found.tick = null; }},
+    now: () => found.ms,
+  });
+  found.now = () => found.shown.at(-1);
+  found.pass = async (ms) => {
+    found.ms += ms;
+    found.tick?.();
+    await new Promise(setImmediate);
+  };
+  return found;
+}
+
+test("events of one entry are one entry", () => {
+  const [one, two] = entriesOf({events: [
+    {offset: 3, at_ms: 5, event: "a", details: {x: 1}}, {offset: 3, at_ms: 5, event: "b", details: {}}, {offset: 7, at_ms: 9, event: "c", details: {event: "z"}}]});
+  assert.deepEqual(one, {offset: 3, at: 5, events: [{x: 1, event: "a"}, {event: "b"}]});
+  assert.deepEqual(two.events, [{event: "c"}]);
+});
+
+test("an offset and a time show the state of then", async () => {
+  const found = world();
+  await found.traveller.open("4");
+  assert.equal(found.now().state.offset, 4);
+  assert.equal(found.now().state.tables.locks.size, 4);
+  await found.traveller.open("t6500");
+  assert.deepEqual([found.now().state.offset, found.asked.at(-1)], [6, {time: "6500"}]);
+  await found.traveller.open("99");
+  assert.match(found.now().error.message, /not known/);
+});
+
+test("a step applies the next entry and leaves the state before it as it was", async () => {
+  const found = world();
+  await found.traveller.open("4");
+  const before = found.now().state;
+  await found.traveller.step();
+  assert.deepEqual([found.now().at, found.now().state.tables.locks.size, before.tables.locks.size], ["5", 5, 4]);
+  await found.traveller.step(100);
+  assert.deepEqual([found.now().state.offset, found.now().state.tables.locks.size], [10, 10]);
+  await found.traveller.step();
+  assert.equal(found.now().state.offset, 10);
+});
+
+test("playing follows the clock of the past, and ends at the newest entry", async () => {
+  const found = world(8);
+  await found.traveller.open("2");
+  await found.traveller.play(2);
+  await found.pass(400);
+  assert.equal(found.now().state.offset, 2);
+  await found.pass(200);
+  assert.equal(found.now().state.offset, 3);
+  await found.pass(1000);
+  assert.equal(found.now().state.offset, 5);
+  for (let round = 0; round < 20; round += 1) await found.pass(1000);
+  assert.deepEqual([found.now().state.offset, found.now().playing, found.tick], [8, false, null]);
+});
+
+test("a long quiet time is passed over", async () => {
+  const found = world(3, 3_600_000);
+  await found.traveller.open("1");
+  await found.traveller.play(10);
+  for (let round = 0; round < 10; round += 1) await found.pass(100);
+  assert.equal(found.now().state.offset, 2);
+});
+
+test("what arrives after somebody went on counts for nothing", async () => {
+  const found = world();
+  const late = found.traveller.open("3");
+  await found.traveller.open("7");
+  await late;
+  assert.equal(found.now().state.offset, 7);
+  const step = found.traveller.step();
+  found.traveller.close();
+  await step;
+  assert.equal(found.now(), null);
+});
