@@ -54,13 +54,8 @@ class PastStates:
         return replay(self._store, state, offset)
 
     def offset_at(self, time_ms: int) -> int:
-        """Return the newest offset that is not later than a time."""
-        low, high = self.first(), newest_offset(self._store)
-        while low < high:
-            middle = (low + high + 1) // 2
-            (entry, *_) = self._store.tail(middle - 1, 1)
-            low, high = (middle, high) if entry.at <= time_ms else (low, middle - 1)
-        return low
+        """Return the newest offset with a known state that is not later than a time."""
+        return offset_at(self._store, time_ms, self.first())
 
     def keep(self, state: PageState) -> None:
         """Keep a state; every other one makes room if there are too many."""
@@ -72,6 +67,16 @@ class PastStates:
             for offset in self._offsets[1::2]:
                 del self._states[offset]
             del self._offsets[1::2]
+
+
+def offset_at(store: Store, time_ms: int, oldest: int) -> int:
+    """Return the newest offset that is not later than a time, but at least the oldest one."""
+    low, high = oldest, newest_offset(store)
+    while low < high:
+        middle = (low + high + 1) // 2
+        (entry, *_) = store.tail(middle - 1, 1)
+        low, high = (middle, high) if entry.at <= time_ms else (low, middle - 1)
+    return low
 
 
 def _decode(kept: bytes) -> PageState:

@@ -98,9 +98,10 @@ COMMANDS = (
         "show what was done: tasks, agents, overwrites",
         handler="coord.transports.cli.handlers.awareness.report:report",
         reads=True,
-        examples=("coord report", "coord report --since 7d --json"),
+        examples=("coord report", "coord report --since 7d --json", "coord report --html run.html"),
         flags=(
             Flag("since", "the time before now (default: 24h)", "DURATION", "duration", default=86_400.0),
+            Flag("html", "write the page with that part of the log into one file", "FILE"),
         ),
         details="Read from the log. It shows throughput and latency, zombies that were refused, overwrites "
         "prevented and undone, deadlocks, what people did by hand, how busy each agent was, and the files "

@@ -1,8 +1,10 @@
 """Show people what was done: one screen, with the completed tasks and the agents as bars."""
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from coord.core.errors import Invalid
 from coord.core.messages.quoting import visible
 from coord.followers.direct import log_source
 from coord.followers.metrics.report import AgentWork, Report
@@ -27,15 +29,36 @@ class ReportArgs(Args, frozen=True):
     """The arguments of `coord report`."""
 
     since_s: float
+    html: str = ""
 
 
 def report(client: Client, args: ReportArgs) -> Answer:
     """Show what was done in the last time."""
+    if args.html:
+        return _write_html(client, args)
     found = query(log_source(client), args.since_s)
     line = f"{count(found.tasks_done, 'task')} done in {span(args.since_s)}, {found.tasks_per_hour:g} an hour"
     if found.begins_at:
         line += f"; the log starts at offset {found.begins_at} (older entries were trimmed)"
     return Answer(report_fields(found), line, drawn=lambda room: report_text(found, room))
+
+
+def _write_html(client: Client, args: ReportArgs) -> Answer:
+    """Write the page and the log of that time into one file."""
+    from coord.integrations.setup.files import Content, read_file, write_file
+    from coord.transports.hub.page.report import MARK, make_report
+
+    path = os.path.abspath(args.html)
+    before = read_file(path)
+    if before is not None and (before.link or MARK not in before.data):
+        raise Invalid(f"{args.html} exists and is no report", hint="name a new file")
+    log = client.log
+    name = os.path.basename(client.location.repository.root or "") if client.location.repository else ""
+    made = make_report(log, log.now() - round(args.since_s * 1000), name)
+    write_file(path, Content(made, 0o644))
+    size = f"{len(made) // 1024} KiB"
+    line = f"Report of the last {span(args.since_s)}: {args.html} ({size}); open it in a browser"
+    return Answer({"file": path, "bytes": len(made)}, line)
 
 
 def report_fields(found: Report) -> dict[str, Any]:

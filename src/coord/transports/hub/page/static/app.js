@@ -8,6 +8,7 @@ import * as router from "./core/router.js";
 import * as store from "./core/store.js";
 import {needsYou} from "./core/derive.js";
 import {ago, clock, count, duration, resource, when} from "./core/format.js";
+import {open as openReport} from "./core/report.js";
 import {command} from "./parts/act.js";
 import {close, open} from "./parts/dialog.js";
 import {chip, failed, html, icon, nothing, render, skeleton} from "./parts/html.js";
@@ -96,6 +97,7 @@ function header(made, status) {
 
 function connection(status, made) {
   if (made.past) return chip("wait", `at ${when(made.now, Date.now())}`);
+  if (status.state === "report") return chip("idle", `Report of ${when(made.state.at)}`);
   if (status.state === "live") return html`<span class="connection" title="Entry ${made.state.offset}, ${made.state.at ? clock(made.state.at) : ""}">${chip("ok", "Live")}</span>`;
   if (status.state === "offline") return chip("bad", "Offline");
   return chip("wait", "Connecting");
@@ -188,6 +190,7 @@ function back() {
   else if (history.length > 1) history.back();
 }
 
+await openReport();
 startTheme();
 router.start();
 bindKeys();

@@ -38,16 +38,23 @@ export function resolve(views, url) {
   return {view: null, values: {}, query};
 }
 
+// The address that is shown. A report is a file: there the part after `#` is the address.
 const inBrowser = typeof location !== "undefined";
-export const address = signal(inBrowser ? new URL(location.href) : new URL("http://page/"));
+const inFile = inBrowser && location.protocol === "file:";
+const shownAddress = () => (inFile ? new URL(location.hash.slice(1) || "/", "http://report/") : new URL(location.href));
+export const address = signal(inBrowser ? shownAddress() : new URL("http://page/"));
+
+function write(url, replace) {
+  history[replace ? "replaceState" : "pushState"](null, "", inFile ? `#${url.pathname}${url.search}` : url);
+  address.value = url;
+}
 
 // Shows another address; `replace` leaves no step in the history. A moment of the past is kept.
 export function go(target, {replace = false} = {}) {
-  const url = new URL(target, location.href);
+  const url = new URL(target, address.peek());
   const at = address.peek().searchParams.get("at");
   if (at && !url.searchParams.has("at") && !target.startsWith("?")) url.searchParams.set("at", at);
-  history[replace ? "replaceState" : "pushState"](null, "", url);
-  address.value = url;
+  write(url, replace);
   if (!replace) globalThis.scrollTo?.(0, 0);
 }
 
@@ -58,13 +65,12 @@ export function setQuery(values, {replace = true} = {}) {
     if (value === "" || value === null || value === undefined) url.searchParams.delete(name);
     else url.searchParams.set(name, value);
   }
-  history[replace ? "replaceState" : "pushState"](null, "", url);
-  address.value = url;
+  write(url, replace);
 }
 
 // Lets links of this page change the address without a request.
 export function start() {
-  addEventListener("popstate", () => { address.value = new URL(location.href); });
+  addEventListener("popstate", () => { address.value = shownAddress(); });
   document.addEventListener("click", (event) => {
     if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = event.target.closest?.("a[href]");

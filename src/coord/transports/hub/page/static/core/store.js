@@ -5,6 +5,7 @@
 import {batch, computed, effect, signal, untracked} from "../vendor/signals-core/signals-core.js";
 import {get, queryOf} from "./api.js";
 import {Feed} from "./feed.js";
+import {isReport, reportOf} from "./report.js";
 import {address, setQuery} from "./router.js";
 import {applyEntry, emptyState, fromSnapshot} from "./state.js";
 import {Traveller} from "./travel.js";
@@ -44,24 +45,26 @@ export function touch() {
   else requestAnimationFrame(draw);
 }
 
+function takeSnapshot(snapshot) {
+  live = fromSnapshot(snapshot);
+  rules = snapshot.rules;
+  skewMs = (snapshot.now_ms ?? Date.now()) - Date.now();
+  entries.length = 0;
+  batch(() => {
+    who.value = {...who.peek(), ...snapshot.who};
+    hub.value = snapshot.hub ?? {};
+    firstOffset.value = snapshot.first_offset ?? 1;
+    loaded.value = true;
+    now.value = Date.now() + skewMs;
+  });
+  touch();
+}
+
 const feed = new Feed({
   load: () => get("/v1/page"),
   connect: (offset) => new WebSocket(`${location.origin.replace(/^http/, "ws")}/v1/ws${queryOf({after: offset})}`),
   on: {
-    snapshot(snapshot) {
-      live = fromSnapshot(snapshot);
-      rules = snapshot.rules;
-      skewMs = (snapshot.now_ms ?? Date.now()) - Date.now();
-      entries.length = 0;
-      batch(() => {
-        who.value = {...who.peek(), ...snapshot.who};
-        hub.value = snapshot.hub ?? {};
-        firstOffset.value = snapshot.first_offset ?? 1;
-        loaded.value = true;
-        now.value = Date.now() + skewMs;
-      });
-      touch();
-    },
+    snapshot: takeSnapshot,
     entry(entry) {
       applyEntry(live, rules, entry);
       entries.push(entry);
@@ -75,7 +78,7 @@ const feed = new Feed({
 });
 
 function tick() {
-  if (!document.hidden && !past.peek()) now.value = Date.now() + skewMs;
+  if (!document.hidden && !past.peek() && !isReport()) now.value = Date.now() + skewMs;
 }
 
 // Moves in the past. What it shows changes the address at most twice a second while it plays.
@@ -108,6 +111,7 @@ export function start() {
     const at = address.value.searchParams.get("at") ?? "";
     untracked(() => travel(at));
   });
+  if (isReport()) return startReport();
   setInterval(tick, 1000);
   document.addEventListener("visibilitychange", () => {
     tick();
@@ -119,6 +123,14 @@ export function start() {
     if (event.persisted) void feed.start();
   });
   return feed.start();
+}
+
+// A report never changes: its clock stands at its newest entry.
+async function startReport() {
+  takeSnapshot(await get("/v1/page"));
+  entries.push(...reportOf().entries.slice(-ENTRIES_MAX));
+  now.value = liveState().at;
+  status.value = {state: "report", error: null, retryMs: 0};
 }
 export const reconnect = () => feed.open();
 

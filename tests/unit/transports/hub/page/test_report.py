@@ -1,0 +1,103 @@
+"""A run in one file: everything that the page needs, nothing that runs by itself, and no request."""
+
+import base64
+import gzip
+import json
+import re
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from coord.core.errors import LimitReached
+from coord.core.page.state import PageState, apply_entry
+from coord.sdk.page.snapshot import take_snapshot
+from coord.transports.hub.page import report
+from coord.transports.hub.page.report import MARK, STATIC, make_report
+from tests.simulation.oracles.page import comparable
+from tests.support.lock_harness import T0, LockHarness
+
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def harness() -> LockHarness:
+    found = LockHarness()
+    for number in range(10):
+        found.pass_time(60_000)
+        found.lock(f"s{number}", f"file:{number}.py", reason=HOSTILE)
+    return found
+
+
+def packed(made: bytes) -> dict[str, Any]:
+    text = re.search(r'id="coord-report">([^<]*)</script>', made.decode())
+    assert text is not None
+    found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text[1])))
+    return found
+
+
+def test_a_report_holds_the_state_before_and_every_entry_since(harness: LockHarness) -> None:
+    found = packed(make_report(harness.store, T0 + 5 * 60_000, "shop"))
+    state = PageState(**found["base"])
+    assert [each["offset"] for each in found["entries"]] == list(range(state.offset + 1, 11))
+    assert state.offset == 5
+    for entry in found["entries"]:
+        apply_entry(
+            state, entry["offset"], entry["at"], [json.dumps(each).encode() for each in entry["events"]]
+        )
+    assert comparable(state) == comparable(take_snapshot(harness.store))
+
+
+def test_a_report_of_a_trimmed_log_begins_where_the_log_begins(harness: LockHarness) -> None:
+    other = LockHarness()
+    for number in range(6):
+        other.lock(f"s{number}", f"file:{number}.py")
+    other.store.trim(4)
+    found = packed(make_report(other.store, 0, "shop"))
+    assert (found["base"]["offset"], [each["offset"] for each in found["entries"]]) == (3, [4, 5, 6])
+
+
+def test_text_of_the_log_is_no_part_of_the_file(harness: LockHarness) -> None:
+    """It is packed, so that no text of an agent can end the script it stands in."""
+    made = make_report(harness.store, 0, "shop")
+    assert b"alert(1)" not in made
+    assert MARK in made
+    assert packed(made)["entries"][0]["events"][1]["reason"] == HOSTILE
+
+
+def test_the_policy_names_every_script_by_its_hash_and_allows_no_request(harness: LockHarness) -> None:
+    text = make_report(harness.store, 0, "shop").decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert "unsafe" not in policy[1]
+    assert "connect-src 'none'" in policy[1]
+    inline = re.findall(
+        r'<(?:style|script type="(?:importmap|module)")>(.*?)</(?:style|script)>', text, re.DOTALL
+    )
+    assert len(inline) == 3
+    for each in inline:
+        assert f"'sha256-{base64.b64encode(sha256(each.encode()).digest()).decode()}'" in policy[1]
+
+
+def test_every_module_is_in_the_file_and_imports_only_those(harness: LockHarness) -> None:
+    """A browser refuses to load a file beside it."""
+    text = make_report(harness.store, 0, "shop").decode()
+    found = re.search(r'<script type="importmap">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    modules = json.loads(found[1])["imports"]
+    assert {*modules} == {f"coord/{path.relative_to(STATIC).as_posix()}" for path in STATIC.rglob("*.js")}
+    for name, data in modules.items():
+        source = base64.b64decode(data.partition(",")[2]).decode()
+        imported = re.findall(r'(?:\bfrom|\bimport)\s*"([^"]+)"', source)
+        assert {*imported} <= {*modules}, name
+    assert (
+        'from "coord/core/state.js"'
+        in base64.b64decode(modules["coord/core/store.js"].partition(",")[2]).decode()
+    )
+
+
+def test_a_run_that_is_too_long_is_refused(harness: LockHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "ENTRIES_MAX", 3)
+    with pytest.raises(LimitReached, match="10 entries") as refused:
+        make_report(harness.store, 0, "shop")
+    assert "--since" in refused.value.hint
