@@ -121,9 +121,9 @@ MUTANTS = [
     ),
     Mutant(
         "each read is a commit",
-        "coord.core.locks.tool_calls:_log_reads",
-        "if not tx.writes:",
-        "if False:",
+        "coord.core.locks.tool_calls:end_tool_call",
+        "bool(tx.writes) or not command.call",
+        "True",
         (f"{FILES}::test_a_read_waits_for_a_commit",),
     ),
     Mutant(
@@ -207,7 +207,7 @@ MUTANTS = [
     Mutant(
         "reads of another user count",
         "coord.integrations.hooks.awareness.reads:_check",
-        " or found.st_uid != os.getuid()",
+        "or found.st_uid != os.getuid() ",
         "",
         (f"{WAITING}::test_a_file_of_another_user_counts_as_empty",),
     ),
@@ -358,5 +358,26 @@ MUTANTS = [
         'logged.event != "file.read"',
         "True",
         (f"{BRIEF}::test_a_brief_says_nothing_of_reads",),
+    ),
+    Mutant(
+        "reads count that another user may have written",
+        "coord.integrations.hooks.awareness.reads:_check",
+        " or found.st_mode & OTHERS_WRITE",
+        "",
+        (f"{WAITING}::test_what_others_can_write_counts_as_empty",),
+    ),
+    Mutant(
+        "what a turn read is logged at the next prompt",
+        "coord.core.locks.tool_calls:end_tool_call",
+        "bool(tx.writes) or not command.call",
+        "bool(tx.writes)",
+        (f"{FILES}::test_the_end_of_a_turn_logs_what_is_left",),
+    ),
+    Mutant(
+        "a session that is resumed reads what it read before it was killed",
+        "coord.integrations.hooks.awareness.reads:WaitingReads.files",
+        "time.time() - os.fstat(file).st_mtime < STALE_S",
+        "True",
+        (f"{WAITING}::test_a_session_that_is_resumed_does_not_read_again",),
     ),
 ]

@@ -539,7 +539,7 @@ class EndToolCall(SessionCommand, frozen=True):
     `repository` is the id of the repository whose locks count.
     `at_prompt`: the user is at the prompt of the tool, so no dialog of a call is open.
     `edited`: the files that the call changed, for the ledger. `read`: those that the session read. They are
-    logged only if the command writes anything else; `reads_logged` in the reply says whether it did.
+    logged only if the command writes anything else, or ends all calls: see `reads_logged` in the reply.
     """
 
     rule = "coord.core.locks.tool_calls:end_tool_call"

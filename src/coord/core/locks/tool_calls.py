@@ -209,7 +209,10 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
             tx, msgspec.structs.replace(session, calls=left, current_command=running, edited=edited)
         )
     _keep(tx, session, now)
-    reads_logged = bool(command.read) and _log_reads(tx, session, command.read, now)
+    commits = bool(tx.writes) or not command.call
+    reads_logged = commits and bool(command.read)
+    if reads_logged:
+        _log_reads(tx, session, command.read, now)
     held = [
         lock_info(lock, now)
         for lock_at in locks_of(tx, session.session_id)
@@ -225,16 +228,12 @@ def _log_edits(tx: Transaction, session: Session, files: tuple[str, ...], now: i
     return log_edits(tx, session, files, now)
 
 
-def _log_reads(tx: Transaction, session: Session, files: tuple[str, ...], now: int) -> bool:
-    """Log the files that a session read, if there is a commit anyway; return whether there is one."""
-    if not tx.writes:
-        return False
+def _log_reads(tx: Transaction, session: Session, files: tuple[str, ...], now: int) -> None:
     from coord.core.activity.files import log_reads  # noqa: PLC0415 - most calls log no read
 
     logged = log_reads(tx, session, files, now)
     if logged is not session:
         put_session(tx, logged)
-    return True
 
 
 def _under_way(session: Session, now: int) -> dict[str, int]:

@@ -13,6 +13,8 @@ READ_FIELDS = (
     *("file_path", "absolute_path", "notebook_path", "filePath", "path", "dir_path", "paths", "include"),
 )
 """The fields in which tools that only read name files or folders."""
+READS_MAX = 64
+"""How many paths of a call that read count."""
 CONTENDED_PROGRAMS = ("git", "gh", "cargo")
 """Programs that often fail because a peer is in the middle of the same."""
 
@@ -186,8 +188,10 @@ def base_event(
 def _read_files(given: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the paths that a tool which only reads was given."""
     values = (given[name] for name in READ_FIELDS if name in given)
-    texts = (text for value in values for text in (value if isinstance(value, list) else (value,)))
-    return tuple(text for text in texts if isinstance(text, str))
+    texts = [
+        text for value in values for text in (value[:READS_MAX] if isinstance(value, list) else (value,))
+    ]
+    return tuple(text for text in texts[:READS_MAX] if isinstance(text, str))
 
 
 def with_files(event: Event, files: tuple[str, ...]) -> Event:

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 from coord.integrations.shell_commands.git_commands import global_options
 from coord.integrations.shell_commands.grammar import load_error, parse
@@ -45,6 +45,8 @@ PRINTERS = frozenset(
     )
 )
 """Programs that print what is in the files that they are given."""
+READS_MAX = 64
+"""How many of their words are looked at."""
 NO_ENVIRON: Mapping[str, str] = {}
 
 
@@ -89,7 +91,7 @@ class CommandLine:
             for folder in command.folders
             if not word.startswith("-") and (folder is not None or word.startswith("/"))
         )
-        return [path for path in dict.fromkeys(found) if path not in written]
+        return [path for path in dict.fromkeys(islice(found, READS_MAX)) if path not in written]
 
     @property
     def commands(self) -> list[Command]:

@@ -65,6 +65,16 @@ def test_a_session_that_only_reads_is_logged_with_its_heartbeat(harness: ReadHar
     assert harness.reads() == [("ada", "file:a.py")]
 
 
+def test_the_end_of_a_turn_logs_what_is_left(harness: ReadHarness) -> None:
+    before = harness.store.seen.offset
+    assert not harness.report("ada", call="")
+    assert harness.store.seen.offset == before
+    assert harness.report("ada", "file:a.py", call="")
+    assert harness.reads() == [("ada", "file:a.py")]
+    assert harness.report("ada", "file:a.py", call="")
+    assert harness.store.seen.offset == before + 1, "all is known, so there is nothing to commit"
+
+
 def test_a_busy_session_does_not_flood_the_log(harness: ReadHarness) -> None:
     """Once per session, file and minute; another session and another file count for themselves."""
     for _ in range(10):

@@ -2,7 +2,7 @@
 
 A hook that runs after a call which only read writes nothing into the store. It adds the names of the files to
 a small file of its session, in the state folder of the user. The next command of the session that writes
-anything takes them along: at the latest its heartbeat, or its end.
+anything takes them along: at the latest its heartbeat, or the end of the turn or of the session.
 
 The file is a note, not a record. A process that is killed may lose what it was about to write, and a file
 that is not as this module makes it counts as empty. Nothing in it can name another session: the command that
@@ -11,6 +11,7 @@ takes the names along says whose they are.
 
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -30,14 +31,15 @@ FOLDER = "reads"
 BYTES_MAX = 16 * 1024
 LINES_MAX = 128
 """How many files wait for a commit; a session commits every few seconds while it works."""
-CALL_MAX = 64
-"""How many files of one call are looked at."""
 FILES_MAX = 1024
 """How many sessions of a user may have such a file."""
 SWEEP_FROM = 64
 """With this many files, those that nobody has changed for a day are removed."""
 KEPT_S = 86_400
+STALE_S = 3_600
+"""Reads that have waited for an hour are those of a session that was killed."""
 TRIES = 3
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -48,7 +50,7 @@ def files_read(event: Event, line: "CommandLine | None", home: StoreLocation) ->
     paths = [os.path.join(event.cwd, os.path.expanduser(path)) for path in event.reads]
     paths += line.reads if line is not None else ()
     found: dict[str, None] = {}
-    for path in dict.fromkeys(paths[:CALL_MAX]):
+    for path in dict.fromkeys(paths):
         found.update(dict.fromkeys(_resources(path, home)))
     return tuple(found)
 
@@ -107,9 +109,18 @@ class WaitingReads:
         self.name = digest(os.fsencode("\0".join(whose)).hex())
 
     def files(self) -> tuple[str, ...]:
-        """Return the files that wait; nothing if the file is not ours, or not as we make it."""
+        """Return the files that wait; nothing if the file is not ours, or not as we make it.
+
+        A session that was killed may be resumed later. What it read then is forgotten: the ledger would say
+        that it was now.
+        """
+        found: tuple[str, ...] = ()
         with suppress(OSError), self._open_folder() as folder, self._open(folder) as file:
-            return _lines(os.read(file, BYTES_MAX))
+            found = _lines(os.read(file, BYTES_MAX))
+            if time.time() - os.fstat(file).st_mtime < STALE_S:
+                return found
+        if found:
+            self.remove(found)
         return ()
 
     def add(self, files: Iterable[str]) -> None:
@@ -177,9 +188,9 @@ class WaitingReads:
 
 
 def _check(found: os.stat_result, kind: int) -> None:
-    """Raise unless this is a file of this kind, and of this user."""
-    if stat.S_IFMT(found.st_mode) != kind or found.st_uid != os.getuid():
-        raise PermissionError("it is not a file of this user")
+    """Raise unless this is a file of this kind, and of this user, in which nobody else can write."""
+    if stat.S_IFMT(found.st_mode) != kind or found.st_uid != os.getuid() or found.st_mode & OTHERS_WRITE:
+        raise PermissionError("it is not a private file of this user")
 
 
 def _lines(data: bytes) -> tuple[str, ...]:
@@ -195,8 +206,6 @@ def _sweep(folder: int, names: list[str]) -> None:
     """Remove the files of sessions that were killed; raise if there are too many others."""
     if len(names) < SWEEP_FROM:
         return
-    import time
-
     oldest = time.time() - KEPT_S
     for name in names:
         with suppress(OSError):

@@ -99,12 +99,15 @@ def test_a_sub_agent_reads_for_itself(scene: ReadingHarness) -> None:
     assert scene.reads() == [("ada.a1", "file:src/app.py")]
 
 
-def test_the_end_of_a_turn_takes_reads_along_if_it_commits(scene: ReadingHarness) -> None:
-    call = scene.edit("new.txt")
-    scene.before(call)
+def test_the_end_of_a_turn_logs_what_waits(scene: ReadingHarness) -> None:
+    """Otherwise the ledger would name the time of the next prompt."""
+    before = scene.head()
+    scene.tell("Stop")
+    assert scene.head() == before
     scene.read("src/app.py")
-    scene.tell("Stop")  # the edit never came back, so its end is written now
+    scene.tell("Stop")
     assert scene.reads() == [("ada", "file:src/app.py")]
+    assert (scene.head(), scene.waiting()) == (before + 1, [])
 
 
 def test_a_failed_read_is_not_in_the_ledger(scene: ReadingHarness) -> None:
@@ -158,11 +161,12 @@ def put_in(given: Any, root: Path) -> Any:
     return given.replace("{root}", str(root)) if isinstance(given, str) else given
 
 
-@pytest.mark.parametrize(("name", "given"), CALLS)
-def test_whatever_tool_read_the_file(direct: ReadingHarness, name: str, given: dict[str, Any]) -> None:
-    direct.tool(name, **put_in(given, direct.root))
+def test_whatever_tool_read_the_file(direct: ReadingHarness) -> None:
     direct.run("true")
-    assert direct.reads() == [("ada", "file:src/app.py")]
+    for number, (name, given) in enumerate(CALLS):
+        direct.tool(name, f"s{number}", **put_in(given, direct.root))
+        direct.run("true", f"s{number}")
+    assert direct.reads() == [(f"s{number}", "file:src/app.py") for number in range(len(CALLS))]
 
 
 NO_READS = [
@@ -171,6 +175,7 @@ NO_READS = [
     ("Agent", {"prompt": "read src/app.py"}),
     ("Read", {"file_path": ["nested", {"a": 1}]}),
     ("Read", {"file_path": 7}),
+    ("Read", {"paths": [*(["x"] * 1_000_000), "src/app.py"]}),
     ("mcp__github__get_file_contents", {"repo": "app", "path": "src/app.py"}),
     ("mcp__files__move_file", {"path": "{root}/src/app.py"}),
     ("mcp__files__sum", {"path": "{root}/src/app.py"}),
@@ -185,22 +190,21 @@ def test_what_no_tool_read(direct: ReadingHarness) -> None:
 
 
 LINES = [
-    ("cat src/app.py", True),
-    ("cd src && sed -n '1,200p' app.py | head -5", True),
-    ("grep -n x src/app.py missing.py; true", True),
-    ("bash -c 'tail -n 3 src/app.py'", True),
-    ("echo src/app.py", False),
-    ("ls src/app.py", False),
-    ("cat src", False),
-    ("cat '", False),
+    "cat src/app.py",
+    "cd src && sed -n '1,200p' app.py | head -5",
+    "grep -n x src/app.py missing.py; true",
+    "bash -c 'tail -n 3 src/app.py'",
 ]
+OTHER_LINES = ["echo src/app.py", "ls src/app.py", "cat src", "cat '", f"cat {'x ' * 5000}src/app.py"]
 
 
-@pytest.mark.parametrize(("line", "expected"), LINES)
-def test_a_shell_reads_the_files_that_it_prints(direct: ReadingHarness, line: str, expected: bool) -> None:
+def test_a_shell_reads_the_files_that_it_prints(direct: ReadingHarness) -> None:
     """Codex has no other way to read; only what the line shows is known."""
-    direct.run(line)
-    assert direct.reads() == ([("ada", "file:src/app.py")] if expected else [])
+    for number, line in enumerate(LINES):
+        direct.run(line, f"s{number}")
+    for line in OTHER_LINES:
+        direct.run(line, "other")
+    assert direct.reads() == [(f"s{number}", "file:src/app.py") for number in range(len(LINES))]
 
 
 def test_a_shell_that_writes_a_file_does_not_count_as_reading_it(direct: ReadingHarness) -> None:

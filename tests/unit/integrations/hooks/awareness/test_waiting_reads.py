@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from coord.integrations.hooks.awareness.reads import BYTES_MAX, FILES_MAX, LINES_MAX, SWEEP_FROM, WaitingReads
+from coord.integrations.hooks.awareness.reads import (
+    BYTES_MAX,
+    FILES_MAX,
+    LINES_MAX,
+    STALE_S,
+    SWEEP_FROM,
+    WaitingReads,
+)
 
 STORE = ("/home/ann/shop/.git/coord", "default")
 
@@ -119,6 +126,17 @@ def content(path: Path) -> object:
     return path.read_text() if path.is_file() else None
 
 
+@pytest.mark.parametrize("of", ["file", "folder"])
+def test_what_others_can_write_counts_as_empty(waiting: WaitingReads, of: str) -> None:
+    waiting.add(["file:a"])
+    path = path_of(waiting) if of == "file" else Path(waiting.folder)
+    path.chmod(0o777)
+    assert waiting.files() == ()
+    waiting.add(["file:b"])
+    path.chmod(0o700)
+    assert waiting.files() == ("file:a",)
+
+
 def test_nothing_comes_from_a_pipe(waiting: WaitingReads) -> None:
     Path(waiting.folder).mkdir(parents=True)
     pipe(waiting)
@@ -161,6 +179,15 @@ def test_no_more_wait_than_there_is_room_for(waiting: WaitingReads) -> None:
     waiting.add(["file:" + "y" * 100])
     assert path_of(waiting).stat().st_size <= BYTES_MAX
     assert len(waiting.files()) == 1
+
+
+def test_a_session_that_is_resumed_does_not_read_again(waiting: WaitingReads) -> None:
+    waiting.add(["file:a"])
+    old = time.time() - 2 * STALE_S
+    os.utime(path_of(waiting), (old, old))
+    assert waiting.files() == ()
+    waiting.add(["file:b"])
+    assert waiting.files() == ("file:b",)
 
 
 def test_files_of_killed_sessions_are_swept(waiting: WaitingReads) -> None:
