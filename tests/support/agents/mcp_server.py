@@ -1,11 +1,12 @@
-"""A small MCP server over standard input: its one tool writes a file, with names that no hook knows."""
+"""A small MCP server over standard input: one tool writes, with names that no hook knows, and one reads."""
 
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-TOOL = "put_words"
+TOOL, READER = "put_words", "read_words"
+PATH = {"type": "object", "properties": {"path": {"type": "string"}}}
 SCHEMA = {"type": "object", "properties": {"whither": {"type": "string"}, "words": {"type": "string"}}}
 
 
@@ -16,7 +17,10 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
         info = {"name": "files", "version": "1"}
         return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
     if method == "tools/list":
-        return {"tools": [{"name": TOOL, "description": "Write a file.", "inputSchema": SCHEMA}]}
+        write = {"name": TOOL, "description": "Write a file.", "inputSchema": SCHEMA}
+        return {"tools": [write, {"name": READER, "description": "Read a file.", "inputSchema": PATH}]}
+    if method == "tools/call" and params["name"] == READER:
+        return {"content": [{"type": "text", "text": Path(params["arguments"]["path"]).read_text()}]}
     if method == "tools/call":
         Path(params["arguments"]["whither"]).write_text(params["arguments"]["words"])
         return {"content": [{"type": "text", "text": "written"}]}

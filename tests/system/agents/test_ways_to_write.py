@@ -17,9 +17,10 @@ import pytest
 
 from coord.integrations.hooks import main as program
 from coord.sdk.client.client import connect
+from coord.sdk.log_reader import logged_events, pages
 from tests.support.agents import mcp_server
 from tests.support.agents.drive import PATIENT, TOOLS, Outcome, run_agent
-from tests.support.agents.script import Mcp, Replace, Script, Shell, Step
+from tests.support.agents.script import Mcp, McpCall, Replace, Script, Shell, Step
 from tests.support.agents.sessions import Place, make_place
 
 OLD, WORK, STOLEN = "committed", "the work of bob", "stolen"
@@ -31,7 +32,7 @@ CASES: dict[str, Step] = {
     "checked-out.txt": Shell("git checkout -- checked-out.txt"),
 }
 GLOB, SEEN = "deep/*.txt", "checked-out.txt"
-BY_MCP = "by-mcp.txt"
+BY_MCP, READ_BY_MCP = "by-mcp.txt", "redirected.txt"
 """A sixth way: the tool of an MCP server, of which hooks know neither the name nor the fields."""
 FILES = (*CASES, BY_MCP)
 SERVER = (sys.executable, mcp_server.__file__)
@@ -157,10 +158,19 @@ def check(outcome: Outcome, where: Path, files: Iterable[str]) -> None:
 def test_no_way_changes_a_held_file(tool: str, kind: str, tmp_path: Path) -> None:
     """Issue 15: hooks are there from the first moment, whether or not a program is on the PATH."""
     place, where = prepared(tmp_path, kind)
-    script: Script = (*CASES.values(), Mcp(BY_MCP, STOLEN), Shell(f"echo fine > {FINE}"))
+    read = McpCall("files", mcp_server.READER, {"path": str(where / READ_BY_MCP)})
+    script: Script = (*CASES.values(), Mcp(BY_MCP, STOLEN), read, Shell(f"echo fine > {FINE}"))
     arguments = server_arguments(tool, place.home)
     with bob_works(place, where):
         check(run_agent(tool, script, where, place.home, arguments=arguments), where, FILES)
+    assert f"file:{READ_BY_MCP}" in reads(place), "AUD-5"
+
+
+def reads(place: Place) -> list[str]:
+    """Return the files that the ledger says were read, by agents and not by bob."""
+    with connect(cwd=str(place.repository), environ=environ_of(place), session="eve") as eve:
+        found = [each for page in pages(eve.log, 0) for each in logged_events(page)]
+    return [each.details["resource"] for each in found if each.event == "file.read"]
 
 
 @pytest.mark.parametrize("kind", FOLDERS)

@@ -59,6 +59,21 @@ def test_what_a_call_writes(tool: str, payload: str, writes: tuple[str, ...], co
     assert event.changes_files == bool(writes or command is not None)
 
 
+@pytest.mark.parametrize(
+    ("tool", "payload", "reads"),
+    [
+        ("claude", "PostToolUse-Read", ("/repository/old.txt",)),
+        ("claude", "PreToolUse-Read", ()),
+        ("claude", "PostToolUse-Write", ()),
+        ("gemini", "AfterTool-read_file", ("/repository/old.txt",)),
+        ("gemini", "BeforeTool-read_file", ()),
+    ],
+)
+def test_what_a_call_read(tool: str, payload: str, reads: tuple[str, ...]) -> None:
+    """AUD-5: after the call; Codex reads by shell commands."""
+    assert read(tool, payload).reads == reads
+
+
 @pytest.mark.parametrize("tool", ["claude", "codex"])
 def test_a_sub_agent_is_its_own_owner(tool: str) -> None:
     """The owner of an edit is (session, sub-agent)."""
