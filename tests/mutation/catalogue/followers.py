@@ -5,6 +5,7 @@ from tests.mutation.mutant import Mutant
 CORE = "tests/unit/core/test_followers.py"
 FOLLOW = "tests/unit/transports/cli/handlers/awareness/test_follow.py"
 CATCH_UP = "tests/unit/followers/test_catch_up.py"
+HUB = "tests/unit/transports/hub/followers/test_run.py"
 RUNNER = "tests/unit/followers/test_runner.py"
 
 MUTANTS = [
@@ -56,6 +57,13 @@ MUTANTS = [
         "offset=offset, missed",
         "missed",
         ("tests/unit/transports/hub/followers/test_run.py::test_the_hub_says_what_its_followers_have_read",),
+    ),
+    Mutant(
+        "followers read while whoever committed waits for the answer",
+        "coord.transports.hub.followers.run:HubFollowers._run",
+        "asyncio.timeout(PAUSE_S)",
+        "asyncio.timeout(0)",
+        (f"{HUB}::test_whoever_commits_is_answered_before_the_followers_read",),
     ),
     Mutant(
         "a busy log is saved with each page",

@@ -1,13 +1,13 @@
 """Run the followers of each log that the hub has open.
 
-One task for each log lets the followers read in a thread after the hub has committed events, at most every
-`PAUSE_S`. What other processes commit is found every `LOOK_S`: waiting for that in the store would wake an
-idle hub four times a second.
+One task for each log lets the followers read in a thread, `PAUSE_S` after the hub has committed events.
+Whoever waits for that commit is answered first, and one read takes in all commits of that time. What other
+processes commit is found every `LOOK_S`: waiting for that in the store would wake an idle hub four times a
+second.
 """
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -120,12 +120,13 @@ class HubFollowers:
             self._waiting.add(news)
             while not (self._hub.stopping.is_set() or store.database.closed or store.waits_ended):
                 news.clear()
-                began = time.monotonic()
                 wait_s = await self._step(followers)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(wait_s, LOOK_S)):
                         await news.wait()
-                await asyncio.sleep(max(0.0, PAUSE_S - (time.monotonic() - began)))
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(PAUSE_S):
+                        await self._hub.stopping.wait()
             await self._in_thread(followers.runner.close)
         except Unavailable:
             return  # the store was closed

@@ -1,5 +1,6 @@
 """Followers in a hub: how far they are is what they have read, and not what is saved."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ from coord.core.followers import FollowerInfo, ListFollowers, ReadFollower
 from coord.core.tasks.commands import ClaimTask
 from coord.followers.registry import FOLLOWERS
 from coord.sdk.log_reader import newest_offset
-from coord.transports.hub.followers.run import HubFollowers
+from coord.transports.hub.followers.run import HubFollowers, LogFollowers
 from coord.transports.hub.followers.scrape import PATH
 from tests.support import counting_follower
 from tests.support.hub.harness import HubHarness
@@ -56,6 +57,36 @@ def test_the_hub_says_what_its_followers_have_read(hub: HubHarness) -> None:
     hub.loop.run_until_complete(followers.close())
     assert [each.live for each in engine.call(ListFollowers())] == [False, False]
     assert {name: row["live"] for name, row in listed(hub).items()} == {"counts": False, "metrics": False}
+
+
+def test_whoever_commits_is_answered_before_the_followers_read(
+    hub: HubHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait, so that one read takes in many commits; the end of the hub does not."""
+    monkeypatch.setattr("coord.transports.hub.followers.run.PAUSE_S", 3600.0)
+    stepped: list[float] = []
+    step = LogFollowers.step
+
+    def counted(followers: LogFollowers) -> float:
+        stepped.append(step(followers))
+        return stepped[-1]
+
+    monkeypatch.setattr(LogFollowers, "step", counted)
+
+    async def follow() -> None:
+        followers = HubFollowers(hub.hub, {})
+        hub.hub.followers = followers
+        followers.opened(hub.store)
+        while not stepped:  # noqa: ASYNC110 - a thread fills it
+            await asyncio.sleep(0.001)
+        claim(hub, "t1")
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        hub.hub.stop()
+        await followers.close()
+
+    hub.loop.run_until_complete(asyncio.wait_for(follow(), 60))
+    assert len(stepped) == 1
 
 
 def test_other_replies_are_left_alone(hub: HubHarness) -> None:
