@@ -402,10 +402,18 @@ def locks_of(tx: Transaction, session: str) -> list[LockAt]:
 
 def listed_locks(tx: Transaction, page: Iterable[Found]) -> list[LockAt]:
     """Return the locks that a page of a session's index lists."""
+    return [LockAt(key, lock, resource_of(lock)) for key, lock in _listed(tx, page)]
+
+
+def held_locks(tx: Transaction, session: str) -> list[tuple[str, Lock]]:
+    """Return all locks of a session with their keys; their fences may be missing (`read_lock`)."""
+    return [each for page in tx.pages(keys.session_lock_prefix(session)) for each in _listed(tx, page)]
+
+
+def _listed(tx: Transaction, page: Iterable[Found]) -> list[tuple[str, Lock]]:
     indexes = [index for entry in page if (index := tx.get(entry.key, LockRef)) is not None]
     tx.prefetch(*(index.key for index in indexes))  # together: one by one, each would restart the rule
-    locks = [(index.key, tx.get(index.key, Lock)) for index in indexes]
-    return [LockAt(key, lock, resource_of(lock)) for key, lock in locks if lock is not None]
+    return [(index.key, lock) for index in indexes if (lock := tx.get(index.key, Lock)) is not None]
 
 
 def claims_of(lock: Lock) -> list[str]:

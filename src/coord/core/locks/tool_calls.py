@@ -31,11 +31,13 @@ from coord.core.locks.locks import (
     end_uses,
     ended_by_time,
     ended_since,
+    held_locks,
     lock_info,
     lock_ranges,
     lock_reads,
     locks_of,
     read_lock,
+    require_lock,
 )
 from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources, prefetch_keys
 from coord.core.locks.schema import EndReason, Guard, Lock, LockRenewed, LostHookLock, Mode
@@ -215,8 +217,8 @@ def end_tool_call(tx: Transaction, command: EndToolCall, now: int) -> EndToolCal
         _log_reads(tx, session, command.read, now)
     held = [
         lock_info(lock, now)
-        for lock_at in locks_of(tx, session.session_id)
-        if (lock := read_lock(tx, lock_at.key)) is not None and ended_by_time(lock, now) is None
+        for key, found in held_locks(tx, session.session_id)
+        if ended_by_time(found, now) is None and (lock := read_lock(tx, key)) is not None
     ]
     last = (session.briefed, session.briefed_offset, session.epoch, session.questions, reads_logged)
     return EndToolCallReply(held, len(left), session.reminded, session.emergencies, news is not None, *last)
@@ -254,16 +256,15 @@ def _keep(tx: Transaction, session: Session, now: int) -> None:
 
 def _keep_locks(tx: Transaction, session: Session, now: int) -> None:
     until_ms = max((0, *_under_way(session, now).values()))
-    for lock_at in locks_of(tx, session.session_id):
-        lock = read_lock(tx, lock_at.key)
-        if lock is None or lock.preempted_by or lock.provisional or ended_by_time(lock, now) is not None:
+    for key, lock in held_locks(tx, session.session_id):
+        if lock.provisional or lock.preempted_by or ended_by_time(lock, now) is not None:
             continue
         wanted = max(now + lock.ttl_ms, until_ms)
         too_long = lock.expires_ms > max(wanted, now + CALL_MS)
         if too_long or lock.expires_ms < wanted - HEARTBEAT_QUIET_MS:
-            kept = msgspec.structs.replace(lock, expires_ms=wanted)
-            tx.put(lock_at.key, kept, deadline_key(kept))
-            tx.emit(LockRenewed(lock.resource, lock.owner, lock.fence, wanted))
+            kept = msgspec.structs.replace(require_lock(tx, key), expires_ms=wanted)
+            tx.put(key, kept, deadline_key(kept))
+            tx.emit(LockRenewed(kept.resource, kept.owner, kept.fence, wanted))
 
 
 def release_hook_locks(tx: Transaction, command: ReleaseHookLocks, now: int) -> ReleaseReply:
