@@ -6,6 +6,7 @@ from typing import Any
 
 from coord.core.errors import Invalid
 from coord.host.repository import Repository
+from coord.host.runtime.seen_files import once_per_hook
 
 CONFIGURATION_BYTES_MAX = 256 * 1024
 
@@ -31,6 +32,7 @@ def read_configuration(file: str) -> dict[str, Any]:
     return {} if content is None else parse_configuration(file, content)
 
 
+@once_per_hook
 def read_content(file: str) -> bytes | None:
     """Return the content of a configuration file; None if there is no such file."""
     if not file or not os.path.isfile(file):

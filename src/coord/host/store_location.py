@@ -6,6 +6,7 @@ because callers with different stores would all be granted the same lock.
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -158,7 +159,11 @@ def store_exists(location: StoreLocation) -> bool:
     path = local_path(location.url)
     if scheme_of(location.url) == "file":
         return os.path.isfile(f"{path}/format")
-    return os.path.isfile(path) and os.path.getsize(path) > 0
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size > 0
 
 
 def new_store_location(location: StoreLocation) -> StoreLocation:

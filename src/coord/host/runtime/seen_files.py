@@ -57,13 +57,16 @@ def real_path(path: str) -> str:
 
 def _resolve(path: str, seen: dict[Any, Any]) -> str:
     """Resolve a path by its folders; one that is not plain is left to `os.path.realpath`."""
-    real = written = ""
     first, *names = path.split("/")
     if first or not names or not _SPECIAL.isdisjoint(names):
         return os.path.realpath(path)
+    known: str | None = seen.get(path.rpartition("/")[0])
+    if known is not None:  # most often the folder is known
+        return _follow(f"{known.rstrip('/')}/{names[-1]}").rstrip("/") or "/"
+    real = written = ""
     for name in names:
         written = f"{written}/{name}"
-        known: str | None = seen.get(written)
+        known = seen.get(written)
         if known is None:
             known = seen[written] = _follow(f"{real}/{name}")
         real = known.rstrip("/")
