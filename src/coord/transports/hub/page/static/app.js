@@ -7,7 +7,7 @@ import * as keys from "./core/keys.js";
 import * as router from "./core/router.js";
 import * as store from "./core/store.js";
 import {needsYou} from "./core/derive.js";
-import {ago, clock, count, duration, resource, when} from "./core/format.js";
+import {ago, clock, count, duration, resource, visible, when} from "./core/format.js";
 import {open as openReport} from "./core/report.js";
 import {command} from "./parts/act.js";
 import {close, open} from "./parts/dialog.js";
@@ -78,7 +78,7 @@ function sidebar(current, made) {
   </nav>`;
 }
 
-const repositoryName = (hub) => (hub.repository ?? "").split("/").filter(Boolean).at(-1) ?? "";
+const repositoryName = (hub) => visible(hub.repository);
 
 function header(made, status) {
   const {hub, who} = made;
@@ -139,7 +139,7 @@ function showHelp() {
 
 function showAccount() {
   const {user, role, label, project} = store.who.value, {version, store: kind, repository} = store.hub.value;
-  const rows = [["User", user], ["Role", role], ["Token", label], ["Project", project || "all"], ["Repository", repository],
+  const rows = [["User", user], ["Role", role], ["Token", label], ["Project", project || "all"], ["Repository", visible(repository)],
     ["Store", kind], ["Hub", version]].filter(([, value]) => value);
   const leave = async () => {
     await fetch("/logout", {method: "POST"});
