@@ -32,6 +32,7 @@ SOME_STORES_ONLY = {
     "merges": {"sqlite"},
     "effects": {"sqlite"},
     "mcp": {"sqlite"},
+    "page": {"sqlite"},
     "hub": {"memory", "sqlite", "postgres"},
     "followers": {"memory", "sqlite"},
     "wake": {"files", "sqlite"},
