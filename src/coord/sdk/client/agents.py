@@ -1,4 +1,4 @@
-"""List, enable and disable agents; recommend an agent for a task; say what agents used."""
+"""List, enable and disable agents; recommend one for a task; say what they used, and why something waits."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from coord.core.routing.router import Routing
     from coord.core.tasks.schema import Spec
     from coord.core.usage.commands import SpentReply, UsageReply
+    from coord.core.why.commands import WhyReply
 
 
 class AgentCalls(TaskCalls):
@@ -27,6 +28,31 @@ class AgentCalls(TaskCalls):
         from coord.core.routing.commands import GetAgents
 
         return self.call(GetAgents(self.project, check_id("agent", name) if name else ""))
+
+    def why_task(self, task: str) -> WhyReply:
+        """Return why a task is not done yet, and what frees it."""
+        from coord.core.why.commands import WhyTask
+
+        return self.call(WhyTask(self.project, check_id("task", task)))
+
+    def why_lock(self, resource: str) -> WhyReply:
+        """Return who holds a resource, what these sessions wait for, and what frees it."""
+        from coord.core.why.commands import WhyLock
+
+        words = self.read_words([resource])
+        client = self.store_for(words.texts)
+        replies: list[WhyReply] = [
+            client.call(WhyLock(client.location.repository_id, text)) for text in words.texts
+        ]
+        return next((each for each in replies if each.reasons), replies[0])
+
+    def why_session(self, session: str = "") -> WhyReply:
+        """Return why a session, or this one, does not go on, and what frees it."""
+        from coord.core.sessions.commands import FindSession
+        from coord.core.why.commands import WhySession
+
+        name = check_id("session", session) if session else self.call(FindSession(self.caller)).session_id
+        return self.call(WhySession(name))
 
     def enable_agent(self, name: str, *, reason: str = "") -> AgentInfo:
         """Let an agent get tasks of this project again; its failures and rate limits are forgotten."""

@@ -29,7 +29,7 @@ COMMAND_MODULES = (
     *("coord.core.locks.commands", "coord.core.messages.commands", "coord.core.plans.commands"),
     *("coord.core.routing.commands", "coord.core.sessions.commands", "coord.core.tasks.commands"),
     *("coord.core.questions.commands", "coord.core.tokens.commands", "coord.core.usage.commands"),
-    "coord.core.reactions.commands",
+    *("coord.core.reactions.commands", "coord.core.why.commands"),
 )
 """The modules that define commands; a test compares them with what the core has."""
 

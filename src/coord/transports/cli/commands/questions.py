@@ -76,6 +76,22 @@ COMMANDS = (
         ),
     ),
     CommandSpec(
+        "why",
+        "say why a task, lock or agent waits, and what frees it",
+        handler="coord.transports.cli.handlers.awareness.why:why",
+        reads=True,
+        examples=("coord why task A-002-login", "coord why lock src/app.py", "coord why agent otto"),
+        arguments=(
+            Argument("what", "what it is about", choices=("task", "lock", "agent")),
+            Argument("name", "a task, a resource or a session (default: this one)", optional=True),
+        ),
+        details=(
+            "Follows the chain to its end: dependencies, claims and their leases, locks, wait queues, "
+            "questions, tracks, and why each agent does not take a task. Then it names the one command that "
+            "frees it; fill in the words in capitals."
+        ),
+    ),
+    CommandSpec(
         "alerts",
         "list the alerts, or close one as true or false",
         handler="coord.transports.cli.handlers.awareness.alerts:alerts",

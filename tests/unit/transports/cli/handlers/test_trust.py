@@ -119,7 +119,7 @@ def test_the_list_of_questions_is_complete(coord: Coord) -> None:
     tried = {name for name in asked for words in READS if words.startswith(name)}
     assert asked - tried == {
         *("session show", "task show", "task result", "route", "group show", "plan check", "metrics"),
-        "telemetry",
+        *("telemetry", "why"),
     }
     assert coord("ann task add x").code == 0
     assert not {"lock", "task add", "send", "register"} & asked
