@@ -25,7 +25,7 @@ from coord.core.tasks.schema import NO_RESTRICTIONS, AgentRecord
 from coord.core.transaction import Transaction
 from coord.core.why.commands import Reason, Remedy, WhyReply, WhySession
 
-ANSWER, REPEAT, BURY, ENABLE, WIDEN, TAKE, ASK, START = range(8)
+ANSWER, REPEAT, REAP, ENABLE, WIDEN, TAKE, ASK, START = range(8)
 """The ranks of remedies: answer a question, retry a task, end a dead session, enable an agent, raise a limit,
 take from a silent session, ask a live one, start another."""
 DEPTH_MAX, REASONS_MAX, NAMES_MAX = 12, 200, 3
@@ -46,7 +46,7 @@ class Chain:
         self.tx, self.now = tx, now
         self.reasons: list[Reason] = []
         self._offers: list[_Offer] = []
-        self._followed: set[tuple[str, str]] = set()
+        self._seen: set[tuple[str, str]] = set()
 
     def add(
         self,
@@ -70,8 +70,8 @@ class Chain:
 
     def follow(self, kind: str, name: str, depth: int) -> bool:
         """Whether to explain something: once each, and not too deep."""
-        known = (kind, name) in self._followed
-        self._followed.add((kind, name))
+        known = (kind, name) in self._seen
+        self._seen.add((kind, name))
         return not known and depth <= DEPTH_MAX and len(self.reasons) < REASONS_MAX
 
     def reply(self, answer: str) -> WhyReply:
@@ -133,7 +133,7 @@ class Chain:
             self.add(
                 "session", f"the process of {who} is gone", depth, subject=subject, since_ms=session.beat_ms
             )
-            self.offer(BURY, depth, f"End {who}: its locks and tasks become free", "dereg", name)
+            self.offer(REAP, depth, f"End {who}: its locks and tasks become free", "dereg", name)
         elif life in SILENT:
             self.add(
                 "session", f"{who} gives no sign of life", depth, subject=subject, since_ms=session.beat_ms
@@ -161,7 +161,7 @@ class Chain:
     def _explain_blocker(self, name: str, by: str, what: list[str], depth: int) -> None:
         names = quote_names([each.removeprefix("file:") for each in what], NAMES_MAX)
         text = f"{self.who(name)} {_BLOCKS.get(by, 'blocks')} {names}"
-        if ("session", name) in self._followed:
+        if ("session", name) in self._seen:
             self.add("wait", f"{text}: see above", depth, subject=("session", name))
             return
         self.add("lock" if by == "lock" else "wait", text, depth, subject=("session", name))
