@@ -14,6 +14,7 @@ from coord.transports.hub.api.endpoints import (
     events,
     founding,
     page,
+    plan,
     rpc,
     sessions,
     tasks,
@@ -24,7 +25,21 @@ from coord.transports.hub.request import Request, Response, encode_json
 from coord.transports.hub.routing import Router
 
 Handler = Callable[[Hub, Request], Awaitable[Response]]
-MODULES = (waiting, commands, sessions, tasks, clock, batch, events, page, admin, founding, activity, rpc)
+MODULES = (
+    waiting,
+    commands,
+    sessions,
+    tasks,
+    clock,
+    batch,
+    events,
+    page,
+    plan,
+    admin,
+    founding,
+    activity,
+    rpc,
+)
 
 
 @cache
