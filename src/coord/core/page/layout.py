@@ -56,7 +56,7 @@ def plan_layout(tasks: Mapping[str, Row]) -> PlanLayout:
     for name in order:
         members[lane_of[name]].append(name)
     for track, names in zip(tracks, members, strict=True):
-        rows = _place_linked([name for name in names if name in linked], depends, column, row, lane_of, top)
+        rows = _put_into_rows([name for name in names if name in linked], depends, column, row, lane_of, top)
         loose = [name for name in names if name not in linked]
         width = max(columns, LOOSE_COLUMNS)
         for number, name in enumerate(loose):
@@ -121,7 +121,7 @@ def _layers(
     return order, column, edges
 
 
-def _place_linked(
+def _put_into_rows(
     names: list[str],
     depends: Mapping[str, list[str]],
     column: Mapping[str, int],
@@ -129,7 +129,7 @@ def _place_linked(
     lane_of: Mapping[str, int],
     top: int,
 ) -> int:
-    """Give each task of a lane a row of its own in its column; return the number of rows of the lane."""
+    """Give each task of a lane another row within its column; return the number of rows of the lane."""
     by_column: dict[int, list[str]] = {}
     for name in names:
         by_column.setdefault(column[name], []).append(name)
