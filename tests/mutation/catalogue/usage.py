@@ -5,6 +5,7 @@ from tests.mutation.mutant import Mutant
 _COUNTING = "tests/unit/core/usage/test_counting.py"
 _USAGE = "tests/unit/core/usage/test_usage.py"
 _QUERIES = "tests/unit/core/usage/test_queries.py"
+_SWITCH = "tests/unit/integrations/telemetry/test_switch.py"
 _HUB = "tests/unit/transports/hub/telemetry"
 _WORK = "tests/unit/transports/cli/work"
 _RULES = "coord.core.usage.usage"
@@ -12,6 +13,27 @@ _SUMS = "coord.core.usage.counting"
 _READERS = "coord.transports.hub.telemetry"
 
 MUTANTS = [
+    Mutant(
+        "a token that may only report does everything",
+        "coord.transports.hub.authentication:authenticate",
+        "if info.role is Role.REPORT and request.path not in REPORT_PATHS:",
+        "if False:",
+        (f"{_HUB}/test_routes.py::test_a_token_that_may_only_report_can_do_nothing_else",),
+    ),
+    Mutant(
+        "agents get a token that is for work",
+        "coord.integrations.telemetry.switch:switch_on",
+        "client.create_token(Role.REPORT",
+        "client.create_token(Role.OPERATE",
+        (f"{_SWITCH}::test_on_writes_private_files_with_a_token_that_only_reports",),
+    ),
+    Mutant(
+        "a file with a token that others can read is believed",
+        "coord.integrations.telemetry.switch:read_telemetry",
+        "or found.st_mode & 0o077",
+        "",
+        (f"{_SWITCH}::test_a_file_that_others_can_read_is_not_believed",),
+    ),
     Mutant(
         "a report that is sent again counts again",
         f"{_SUMS}:count",

@@ -39,7 +39,7 @@ def test_an_agent_reports_what_it_used(tool: str, tmp_path: Path) -> None:
         environ = {**environ_of(place), "XDG_RUNTIME_DIR": run}
         with serving(place.repository, environ) as hub:
             with client_of(place, "") as client:
-                token = client.create_token(Role.OPERATE).text
+                token = client.create_token(Role.REPORT).text
             environment = settings(tool, hub_url(environ), token, place.home)
             script = (Edit("free.txt", "new\n"),)
             outcome = run_agent(tool, script, place.repository, place.home, environment=environment)
@@ -72,7 +72,7 @@ def test_an_agent_of_coord_work_reports_for_its_worker(tmp_path: Path) -> None:
         environ = {**environ_of(place), "XDG_RUNTIME_DIR": run}
         with serving(place.repository, environ) as hub:
             with client_of(place, "") as client:
-                token = client.create_token(Role.OPERATE).text
+                token = client.create_token(Role.REPORT).text
             environment = settings("codex", hub_url(environ), token, place.home)
             environment[RESOURCE] = with_session({}, "work-1")
             run_agent("codex", (), place.repository, place.home, environment=environment)

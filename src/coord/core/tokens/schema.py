@@ -7,8 +7,12 @@ from coord.core.records import Stored
 
 
 class Role(StrEnum):
-    """What a token allows: to look, to work, or to do everything; `<` compares by that, not by letters."""
+    """What a token allows: to report usage, to look, to work, or to do everything; `<` compares by that.
 
+    A token that may only report reads nothing and runs no command, so an agent may know it.
+    """
+
+    REPORT = "report"
     VIEW = "view"
     OPERATE = "operate"
     ADMIN = "admin"

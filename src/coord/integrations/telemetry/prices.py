@@ -12,6 +12,9 @@ from coord.core.ids import short_repr
 from coord.core.usage.commands import Budget
 from coord.core.usage.counting import AMOUNT_MAX
 from coord.core.usage.schema import Amounts
+from coord.host.config import configuration_file, read_configuration, user_configuration_file
+from coord.host.consent import read_consented
+from coord.host.repository import Repository
 
 DATA = "models.toml"
 PRICES = ("input", "output", "cache_read", "cache_write")
@@ -67,6 +70,26 @@ def own_prices(tables: Mapping[str, Any]) -> dict[str, Model]:
     """Return the prices that a `coord.toml` gives: `[prices."my-model"]` with `input`, `output` and so on."""
     given = _table(tables, "prices")
     return {name: _model(name, fields) for name, fields in given.items()}
+
+
+def prices_for(repository: Repository | None, environ: Mapping[str, str]) -> dict[str, Model]:
+    """Return the prices that the user's own `coord.toml` gives, and over them those of the repository."""
+    return {name: model for name, (model, _) in _configured(repository, environ).items()}
+
+
+def all_prices(repository: Repository | None, environ: Mapping[str, str]) -> dict[str, tuple[Model, str]]:
+    """Return every model with its price, and where that comes from: a list, or a file."""
+    return {
+        **{name: (model, "list") for name, model in list_prices().items()},
+        **_configured(repository, environ),
+    }
+
+
+def _configured(repository: Repository | None, environ: Mapping[str, str]) -> dict[str, tuple[Model, str]]:
+    own, file = user_configuration_file(environ), configuration_file(repository)
+    found = {name: (model, own) for name, model in own_prices(read_configuration(own)).items()}
+    given = own_prices(read_consented(repository, environ).tables)
+    return {**found, **{name: (model, file) for name, model in given.items()}}
 
 
 def _model(name: str, fields: Any) -> Model:

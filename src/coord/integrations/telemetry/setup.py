@@ -8,18 +8,26 @@ from coord.sdk.remote.address import read_state
 VARIABLE = "COORD_TELEMETRY_TOKEN"
 SESSION_ATTRIBUTE = "coord.session.id"
 RESOURCE = "OTEL_RESOURCE_ATTRIBUTES"
-
-CLAUDE = f"""\
-# Claude Code: in the shell that starts it, or as "env" in ~/.claude/settings.json
-export CLAUDE_CODE_ENABLE_TELEMETRY=1
-export OTEL_LOGS_EXPORTER=otlp
-export OTEL_METRICS_EXPORTER=otlp
-export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
-export OTEL_EXPORTER_OTLP_ENDPOINT=URL
-export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer ${VARIABLE}"
-"""
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+URL, TOKEN = "URL", "TOKEN"
+CLAUDE = {
+    "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
+    "OTEL_LOGS_EXPORTER": "otlp",
+    "OTEL_METRICS_EXPORTER": "otlp",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+    ENDPOINT: URL,
+    HEADERS: f"Authorization=Bearer {TOKEN}",
+}
+GEMINI = {
+    "GEMINI_TELEMETRY_ENABLED": "true",
+    "GEMINI_TELEMETRY_TARGET": "local",
+    "GEMINI_TELEMETRY_OTLP_ENDPOINT": URL,
+    "GEMINI_TELEMETRY_OTLP_PROTOCOL": "http",
+    HEADERS: f"Authorization=Bearer {TOKEN}",
+    "GEMINI_TELEMETRY_LOG_PROMPTS": "false",
+}
 CODEX = """\
-# Codex: in ~/.codex/config.toml, with the token itself for TOKEN
 [otel]
 log_user_prompt = false
 [otel.exporter.otlp-http]
@@ -27,21 +35,41 @@ endpoint = "URL/v1/logs"
 protocol = "binary"
 headers = { "Authorization" = "Bearer TOKEN" }
 """
-GEMINI = f"""\
-# Gemini CLI: in the shell that starts it. Without the last line it sends your prompts, which the hub drops.
-export GEMINI_TELEMETRY_ENABLED=true
-export GEMINI_TELEMETRY_TARGET=local
-export GEMINI_TELEMETRY_OTLP_ENDPOINT=URL
-export GEMINI_TELEMETRY_OTLP_PROTOCOL=http
-export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer ${VARIABLE}"
-export GEMINI_TELEMETRY_LOG_PROMPTS=false
-"""
-TEXTS = {"claude": CLAUDE, "codex": CODEX, "gemini": GEMINI}
+COMMENTS = {
+    "claude": '# Claude Code: in the shell that starts it, or as "env" in ~/.claude/settings.json',
+    "codex": "# Codex: in ~/.codex/config.toml, with the token itself for TOKEN",
+    "gemini": "# Gemini CLI: in the shell that starts it. "
+    "Without the last line it sends your prompts, which the hub drops.",
+}
+TOOLS = tuple(COMMENTS)
+
+
+def variables(url: str, token: str, *tools: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which tools report to a hub."""
+    merged = {name: value for each in tools for name, value in each.items()}
+    return {name: value.replace(URL, url).replace(TOKEN, token) for name, value in merged.items()}
+
+
+def exports(found: Mapping[str, str]) -> str:
+    """Return variables as lines for a shell."""
+    return "".join(
+        f'export {name}="{value}"\n' if " " in value else f"export {name}={value}\n"
+        for name, value in found.items()
+    )
+
+
+def codex_config(url: str, token: str) -> str:
+    """Return the piece of Codex' configuration that reports to a hub."""
+    return CODEX.replace(URL, url).replace(TOKEN, token)
 
 
 def lines_for(tool: str, url: str) -> str:
-    """Return what to set for a tool that shall report to a hub."""
-    return TEXTS[tool].replace("URL", url)
+    """Return what to set for a tool that shall report to a hub; the token is left to the reader."""
+    if tool == "codex":
+        return f"{COMMENTS[tool]}\n{codex_config(url, TOKEN)}"
+    return (
+        f"{COMMENTS[tool]}\n{exports(variables(url, f'${VARIABLE}', CLAUDE if tool == 'claude' else GEMINI))}"
+    )
 
 
 def hub_url(environ: Mapping[str, str]) -> str:

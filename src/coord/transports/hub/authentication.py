@@ -3,8 +3,9 @@
 import os
 
 from coord.core.ids import check_id
+from coord.core.tokens.schema import Role
 from coord.transports.hub.hub import Hub
-from coord.transports.hub.identity import PROCESS, Identity
+from coord.transports.hub.identity import PROCESS, REPORT_PATHS, Identity, forbidden
 from coord.transports.hub.problems import HttpError
 from coord.transports.hub.request import Request
 
@@ -31,6 +32,8 @@ async def authenticate(hub: Hub, request: Request) -> Identity:
     else:
         repository = known.store.location.repository_id
     info, tenant = known.info, known.parsed.tenant
+    if info.role is Role.REPORT and request.path not in REPORT_PATHS:
+        raise forbidden("this token may only report usage")
     return Identity(known.store, info.role, tenant, repository, info, request.peer.address)
 
 

@@ -48,6 +48,8 @@ HUB_COMMANDS = frozenset(
     )
 )
 """Commands that only the hub itself may run, or only rules send."""
+REPORT_PATHS = ("/v1/logs", "/v1/metrics", "/v1/traces")
+"""Where tools send their telemetry: all that a token with the role report is for."""
 OF_CLAIMS = (ClaimTask, ClaimTasks, RenewLease, ReleaseClaim, SubmitResult)
 """Commands that name a session and have no caller, as the generation clock has them."""
 

@@ -215,9 +215,9 @@ def test_a_bad_id_is_refused(harness: TokenHarness, token_id: str) -> None:
 
 def test_roles_are_ordered_by_what_they_allow() -> None:
     """By letters, a viewer would stand above an admin."""
-    assert sorted(Role) == [Role.VIEW, Role.OPERATE, Role.ADMIN]
-    assert [Role.OPERATE.allows(needed) for needed in Role] == [True, True, False]
-    for low, high in ((Role.VIEW, Role.OPERATE), (Role.OPERATE, Role.ADMIN)):
+    assert sorted(Role) == [Role.REPORT, Role.VIEW, Role.OPERATE, Role.ADMIN]
+    assert [Role.OPERATE.allows(needed) for needed in Role] == [True, True, True, False]
+    for low, high in ((Role.REPORT, Role.VIEW), (Role.VIEW, Role.OPERATE), (Role.OPERATE, Role.ADMIN)):
         assert (low < high, low <= high, low > high, low >= high) == (True, True, False, False)
         assert (high < low, high <= low, high > low, high >= low) == (False, False, True, True)
         assert (low <= low, low >= low, low < low) == (True, True, False)

@@ -1,5 +1,6 @@
 """List prices, prices of a repository, and its budgets."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,15 +8,20 @@ import pytest
 from coord.core.errors import Invalid
 from coord.core.usage.commands import Budget
 from coord.core.usage.schema import Amounts
+from coord.host.repository import find_repository
 from coord.integrations.telemetry.prices import (
     UNKNOWN,
     BudgetRules,
+    all_prices,
     budget_rules,
     find_model,
     list_prices,
     own_prices,
+    prices_for,
 )
-from coord.integrations.telemetry.setup import TEXTS, lines_for, with_session
+from coord.integrations.telemetry.setup import TOOLS, lines_for, with_session
+from tests.support.consent import write_configuration
+from tests.support.git_folders import made_repository
 
 
 def test_every_list_price_is_plausible() -> None:
@@ -88,5 +94,25 @@ def test_a_program_of_coord_work_states_its_session() -> None:
 
 
 def test_the_settings_of_each_tool_name_the_hub() -> None:
-    for tool in TEXTS:
+    for tool in TOOLS:
         assert "http://127.0.0.1:7420" in lines_for(tool, "http://127.0.0.1:7420")
+
+
+def test_a_person_sets_prices_for_all_repositories_and_for_one(tmp_path: Path) -> None:
+    """The repository's file comes before the user's, and both before the list; unconfirmed it is nothing."""
+    environ = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "s")}
+    own = tmp_path / "coord/coord.toml"
+    own.parent.mkdir()
+    own.write_text("[prices.gpt-5]\ninput = 7\n[prices.mine]\ninput = 1\noutput = 2\n")
+    made_repository(tmp_path / "shop")
+    repository = find_repository(str(tmp_path / "shop"))
+    (tmp_path / "shop/coord.toml").write_text("[prices.mine]\ninput = 100\n")
+    assert prices_for(repository, environ)["mine"].input == 1, "nobody has confirmed it"
+    write_configuration(tmp_path / "shop", "[prices.mine]\ninput = 3\n", environ)
+    found = prices_for(repository, environ)
+    assert (found["gpt-5"].input, found["gpt-5"].output) == (7, find_model("gpt-5").output)
+    assert (found["mine"].input, found["mine"].output) == (3, None)
+    every = all_prices(repository, environ)
+    assert (every["mine"][1], every["gpt-5"][1]) == (str(tmp_path / "shop/coord.toml"), str(own))
+    assert every["claude-sonnet-4-5"] == (find_model("claude-sonnet-4-5"), "list")
+    assert find_model("mine", found).estimate(Amounts(input=2_000_000)) == 6_000_000

@@ -78,11 +78,15 @@ COMMANDS = (
     ),
     CommandSpec(
         "telemetry",
-        "print what to set so that tools report their usage",
+        "let agent tools report what they use, or show prices",
         handler="coord.transports.cli.handlers.awareness.cost:telemetry",
         reads=True,
-        examples=("coord telemetry", "coord telemetry --tool claude"),
+        examples=("coord telemetry", "coord telemetry --tool claude", "coord telemetry on"),
+        arguments=(Argument("action", "what to do", optional=True, choices=("show", "on", "off", "prices")),),
         flags=(Flag("tool", "only this one", "TOOL", choices=("claude", "codex", "gemini")),),
-        details="The hub keeps counts only: prompts, answers and arguments of tools are dropped.",
+        details="`on` creates a token that can do nothing but report, and writes private files with what to "
+        "set in each tool; `off` ends the token and removes them. No setting of a tool is changed. What "
+        "`coord work` starts reports by itself then. The hub keeps counts only: prompts, answers and "
+        "arguments of tools are dropped.",
     ),
 )

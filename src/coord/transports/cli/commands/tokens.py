@@ -17,9 +17,9 @@ COMMANDS = (
         flags=(
             Flag(
                 "role",
-                "what it allows: to look, to work, or all",
+                "what it allows: to report, to look, to work, or all",
                 "ROLE",
-                choices=("view", "operate", "admin"),
+                choices=("report", "view", "operate", "admin"),
             ),
             Flag("project", "only for this project (default: all)", "NAME", "name", completes="projects"),
             Flag("session", "only for this session (default: all)", "ID", "name", completes="peers"),

@@ -441,7 +441,29 @@ def _examine(options: Options, args: DoctorArgs) -> "Report":
     report.findings.extend(examine_hub(repository, os.environ))
     if report.error is None:
         report.findings.extend(_examine_reactions())
+        report.findings.extend(_examine_telemetry())
     return report
+
+
+def _examine_telemetry() -> "list[Finding]":
+    """Check that tools report to the hub that runs, if a person switched that on."""
+    from coord.integrations.telemetry.setup import hub_url
+    from coord.integrations.telemetry.switch import read_telemetry
+    from coord.sdk.client.client import connect
+    from coord.sdk.reports.doctor import OK, WARN, Finding
+
+    try:
+        with connect(create=False) as client:
+            found = read_telemetry(client)
+        if found is None:
+            return []
+        url = hub_url(os.environ)
+    except CoordError as error:
+        return [Finding("telemetry", WARN, f"it is on, but {error.message}", error.hint)]
+    if url != found.url:
+        text = f"tools report to {found.url}, and the hub listens at {url}"
+        return [Finding("telemetry", WARN, text, "coord telemetry on, then start the tools again")]
+    return [Finding("telemetry", OK, f"on, for {url}")]
 
 
 def _examine_mirrors(repository: "Repository") -> "list[Finding]":

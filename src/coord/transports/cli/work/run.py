@@ -10,6 +10,7 @@ from coord.core.errors import CoordError, Unreachable
 from coord.host.caller import made_id
 from coord.host.processes import describe
 from coord.integrations.telemetry.setup import RESOURCE, with_session
+from coord.integrations.telemetry.switch import variables_of_worker
 from coord.sdk.brief.subagent import subagent_context
 from coord.sdk.client.client import Client
 from coord.sdk.client.open import CONNECT_TIMEOUT_S
@@ -159,6 +160,7 @@ def _environment(client: Client, options: Options) -> dict[str, str]:
         "COORD_URL": options.url,
     }
     names[RESOURCE] = with_session(os.environ, names["COORD_SESSION_ID"])
+    names |= variables_of_worker(client, os.environ)
     return {**os.environ, **{name: value for name, value in names.items() if value}}
 
 

@@ -17,7 +17,7 @@ from coord.core.usage.commands import Budget, RecordUsage, UsageItem
 from coord.core.usage.usage import ITEMS_MAX
 from coord.engine.pending import results_of
 from coord.host.consent import read_consented
-from coord.integrations.telemetry.prices import Model, budget_rules, own_prices
+from coord.integrations.telemetry.prices import Model, budget_rules, prices_for
 from coord.transports.hub.stores import HubStores, OpenStore
 from coord.transports.hub.telemetry.reports import Report
 
@@ -188,9 +188,10 @@ def _is_larger(new: UsageItem, old: UsageItem) -> bool:
 
 def _read_rules(store: OpenStore, environ: Mapping[str, str], now: float) -> Rules:
     """Return what a repository's `coord.toml` says; a wrong one counts as none, and the hub logs why."""
-    tables = read_consented(store.location.repository, environ).tables
+    repository = store.location.repository
     try:
-        return Rules(own_prices(tables), budget_rules(tables).budget, now)
+        budget = budget_rules(read_consented(repository, environ).tables).budget
+        return Rules(prices_for(repository, environ), budget, now)
     except CoordError as error:
         logger.warning("coord.toml: %s", error.message)
         return Rules(read_s=now)

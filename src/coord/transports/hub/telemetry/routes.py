@@ -9,7 +9,7 @@ from typing import Any
 
 from coord.core.tokens.schema import Role
 from coord.transports.hub.hub import Hub
-from coord.transports.hub.identity import Identity
+from coord.transports.hub.identity import REPORT_PATHS, Identity
 from coord.transports.hub.problems import HttpError
 from coord.transports.hub.protocols.plain_json import check_values
 from coord.transports.hub.request import JSON, Request, Response
@@ -31,9 +31,8 @@ READERS: dict[str, tuple[Read, Read]] = {
 
 def add_routes(router: Router[Any]) -> None:
     """Add the routes of OTLP."""
-    router.add("POST", "/v1/logs", logs)
-    router.add("POST", "/v1/metrics", metrics)
-    router.add("POST", "/v1/traces", traces)
+    for path, handler in zip(REPORT_PATHS, (logs, metrics, traces), strict=True):
+        router.add("POST", path, handler)
 
 
 async def logs(hub: Hub, request: Request) -> Response:
@@ -87,7 +86,8 @@ def _covers(identity: Identity, report: Report) -> bool:
 
 def _check(request: Request) -> Identity:
     identity: Identity = request.identity
-    identity.require(Role.OPERATE)
+    if identity.role is not Role.REPORT:
+        identity.require(Role.OPERATE)
     if identity.store is None:
         raise HttpError(
             403, "forbidden", "telemetry needs a token", hint="send it to the TCP address of the hub"

@@ -84,7 +84,7 @@ def test_tenants_have_separate_tokens(person: Person) -> None:
 @pytest.mark.parametrize(
     ("words", "problem", "hint"),
     [
-        ("create", "no role given", "--role with one of view, operate, admin"),
+        ("create", "no role given", "--role with one of report, view, operate, admin"),
         ("create --role god", "unknown value 'god'", "one of view, operate, admin"),
         ("create --role view --expires soon", "'soon' is not a duration", "use seconds"),
         ("create --role view --expires 0", "longer than zero", "use seconds"),

@@ -11,6 +11,9 @@ from coord.core.identity import Caller
 from coord.core.lifecycle.commands import Register
 from coord.core.tokens.schema import Role
 from coord.core.usage.commands import GetUsage, UsageBy, UsageReply
+from coord.transports.hub.app import PUBLIC
+from coord.transports.hub.app import routes as all_routes
+from coord.transports.hub.identity import REPORT_PATHS
 from coord.transports.hub.telemetry import routes
 from coord.transports.hub.telemetry.routes import gatherer_of
 from tests.support.hub.otlp import JSON, PROTOBUF, SECRET, claude, codex, counters, gemini, logs
@@ -147,3 +150,17 @@ def test_usage_is_read_over_http(site: Site) -> None:
     assert answer.status == 200
     assert answer.json()["totals"][0]["name"] == "claude-sonnet-4-5"
     assert site.ask("GET", "/v1/usage?per=nothing", site.token(Role.VIEW)).status == 400
+
+
+def test_a_token_that_may_only_report_can_do_nothing_else(site: Site) -> None:
+    """An agent may know it: it reads nothing, runs no command, and answers no question."""
+    token = site.token(Role.REPORT)
+    assert send(site, "/v1/logs", logs(claude("s1"), kind=JSON), token).status == 200
+    assert send(site, "/v1/traces", b"{}", token).status == 200
+    assert tokens(written(site)) == {"s1": 3520}
+    others = [each for each in all_routes()._plain if each[1] not in (*REPORT_PATHS, *PUBLIC)]
+    assert len(others) > 50
+    for method, path in (*others, ("GET", "/v1/sessions/s1"), ("DELETE", "/api/coordination/locks/a.py")):
+        answer = site.ask(method, path, token, b"{}", Content_Type=JSON)
+        assert answer.status == 403, (method, path)
+        assert b"may only report usage" in answer.body

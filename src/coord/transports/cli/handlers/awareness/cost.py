@@ -1,5 +1,6 @@
 """Show what was used, and say how agent tools report it."""
 
+from shlex import quote
 from typing import Any
 
 from coord.core.usage.commands import UsageTotal
@@ -8,9 +9,10 @@ from coord.core.usage.usage import DAY_MS, dollars
 from coord.sdk.client.client import Client
 from coord.transports import arguments
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, timestamp
+from coord.transports.cli.output import Answer, count, timestamp
 
 CHANGE = "change"
+PRICE_COLUMNS = ("model", "input", "output", "cache_read", "cache_write", "window", "source")
 COUNTS = ("requests", "input", "output", "cache_read", "cache_write")
 
 
@@ -101,14 +103,48 @@ def _money(amounts: Amounts) -> str:
 class TelemetryArgs(Args, frozen=True):
     """The arguments of `coord telemetry`."""
 
+    action: str
     tool: str
 
 
 def telemetry(client: Client, args: TelemetryArgs) -> Answer:
-    """Say what to set so that agent tools report to the hub."""
-    from coord.integrations.telemetry.setup import TEXTS, VARIABLE, hub_url, lines_for
+    """Switch the reports of agent tools on or off, or say what to set in each tool."""
+    if args.action == "prices":
+        return _prices(client)
+    if args.action == "off":
+        from coord.integrations.telemetry.switch import switch_off
+
+        was_on = switch_off(client)
+        line = "Telemetry is off: its token no longer counts" if was_on else "Telemetry was off"
+        return Answer({"on": False}, line)
+    from coord.integrations.telemetry.setup import TOOLS, VARIABLE, hub_url, lines_for
+    from coord.integrations.telemetry.switch import read_telemetry, switch_on
 
     url = hub_url(client.environ)
-    found = {tool: lines_for(tool, url) for tool in TEXTS if args.tool in ("", tool)}
-    first = f"# {VARIABLE} is a token that you create once: coord token create --role operate"
-    return Answer({"url": url, "tools": found}, "\n".join((first, "", *found.values())).rstrip())
+    if args.action == "on":
+        found = switch_on(client, url)
+        fields = {"on": True, "url": url, "script": found.script, "codex": found.codex}
+        line = (
+            f"Telemetry is on for {url}, and for what coord work starts\n"
+            f"Claude Code, Gemini CLI: run this in their shell first: . {quote(found.script)}\n"
+            f"Codex: add what is in {quote(found.codex)} to ~/.codex/config.toml"
+        )
+        return Answer(fields, line)
+    on = read_telemetry(client)
+    texts = {tool: lines_for(tool, url) for tool in TOOLS if args.tool in ("", tool)}
+    first = f"# {VARIABLE} is a token that you create once: coord token create --role report"
+    where = f"# Telemetry is on: {on.script} and {on.codex} have all of this" if on else first
+    fields = {"on": on is not None, "url": url, "tools": texts}
+    return Answer(fields, "\n".join((where, "", *texts.values())).rstrip())
+
+
+def _prices(client: Client) -> Answer:
+    """List what a million tokens cost, and whose price that is."""
+    from coord.integrations.telemetry.prices import all_prices
+
+    rows = [
+        {"model": name, **model._asdict(), "source": source}
+        for name, (model, source) in sorted(all_prices(client.location.repository, client.environ).items())
+    ]
+    line = f"{count(len(rows), 'model')}; dollars for a million tokens"
+    return Answer({"prices": rows}, line, rows, PRICE_COLUMNS)

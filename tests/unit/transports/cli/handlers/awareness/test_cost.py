@@ -8,6 +8,8 @@ from coord import connect
 from coord.core.git_log import RecordMerge
 from coord.core.usage.commands import RecordUsage, Source, UsageItem
 from coord.core.usage.schema import Amounts
+from coord.integrations.telemetry import setup
+from coord.transports.cli.main import main
 from tests.support.cli import Coord
 
 Report = Callable[..., None]
@@ -79,3 +81,32 @@ def test_telemetry_needs_a_hub(coord: Coord) -> None:
     shown = coord("ann telemetry --tool codex")
     assert shown.code == 4
     assert "no hub listens on a TCP address" in shown.line
+
+
+def test_telemetry_is_switched_on_and_off(
+    coord: Coord, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By a person; the answer names files, and never the token."""
+    url = "http://127.0.0.1:7420"
+    monkeypatch.setattr(setup, "hub_url", lambda _environ: url)
+    coord("ann register")
+    assert coord("ann telemetry on").code == 1, "an agent gets no token for all sessions"
+    assert main(["telemetry", "on"]) == 0
+    said = "".join(capfd.readouterr())
+    assert "coord_" not in said.replace("coord_telemetry", "")
+    shown = coord("ann telemetry --tool codex")
+    assert (shown.answer["on"], list(shown.answer["tools"])) == (True, ["codex"])
+    (check,) = [each for each in coord("ann doctor").answer["checks"] if each["check"] == "telemetry"]
+    assert (check["state"], check["message"]) == ("ok", f"on, for {url}")
+    monkeypatch.setattr(setup, "hub_url", lambda _environ: "http://127.0.0.1:9")
+    (check,) = [each for each in coord("ann doctor").answer["checks"] if each["check"] == "telemetry"]
+    assert (check["state"], check["hint"]) == ("warn", "coord telemetry on, then start the tools again")
+    assert main(["telemetry", "off"]) == 0
+    capfd.readouterr()
+    assert "telemetry" not in [each["check"] for each in coord("ann doctor").answer["checks"]]
+
+
+def test_prices_are_listed(coord: Coord) -> None:
+    coord("ann register")
+    rows = {row["model"]: row for row in coord("ann telemetry prices").answer["prices"]}
+    assert (rows["gpt-5"]["source"], rows["gpt-5"]["input"] > 0) == ("list", True)
