@@ -34,6 +34,7 @@ from tests.mutation.catalogue import (
     tasks,
     texts,
     tokens,
+    traces,
     usage,
 )
 
@@ -71,5 +72,6 @@ MUTANTS = [
     *tasks.MUTANTS,
     *texts.MUTANTS,
     *tokens.MUTANTS,
+    *traces.MUTANTS,
     *usage.MUTANTS,
 ]

@@ -108,7 +108,7 @@ MUTANTS = [
     Mutant(
         "a webhook reaches into the network",
         "coord.followers.reactions.webhook:_addresses",
-        "if allow_private or is_public(str(each[4][0]))",
+        "if reach.allows(str(each[4][0]))",
         "if True",
         (f"{UNIT}/test_webhook.py::test_no_spelling_of_a_host_reaches_the_network",),
     ),
@@ -128,7 +128,7 @@ MUTANTS = [
     ),
     Mutant(
         "any certificate is valid",
-        "coord.followers.reactions.webhook:_exchange",
+        "coord.followers.reactions.webhook:exchange",
         "ssl.create_default_context()",
         "ssl._create_unverified_context()",
         (f"{UNIT}/test_webhook.py::test_a_certificate_has_to_be_valid",),

@@ -133,8 +133,16 @@ class _Draft(NamedTuple):
 _read_before: dict[tuple[str, str], tuple[object, Settings]] = {}
 
 
-def read_settings(location: StoreLocation, environ: Mapping[str, str]) -> Settings:
-    """Return the reactions of a store; files that have not changed are not read again."""
+class Files(NamedTuple):
+    """The configuration files of a store: whose they are, and what shows that one has changed."""
+
+    repository: Repository | None
+    key: tuple[str, str]
+    signature: list[tuple[int, int, int, int]]
+
+
+def configuration_files(location: StoreLocation, environ: Mapping[str, str]) -> Files:
+    """Return the files that count for a store, without reading them."""
     repository = main_worktree(location.repository)
     user = user_configuration_file(environ)
     key = (user, "" if repository is None else repository.root or "")
@@ -142,11 +150,17 @@ def read_settings(location: StoreLocation, environ: Mapping[str, str]) -> Settin
     signature = [*map(_signature, files)]
     if repository is not None:
         signature.append(_signature(f"{state_folder(environ)}/trusted"))
-    before = _read_before.get(key)
-    if before is not None and before[0] == signature:
+    return Files(repository, key, signature)
+
+
+def read_settings(location: StoreLocation, environ: Mapping[str, str]) -> Settings:
+    """Return the reactions of a store; files that have not changed are not read again."""
+    files = configuration_files(location, environ)
+    before = _read_before.get(files.key)
+    if before is not None and before[0] == files.signature:
         return before[1]
-    found = _read(repository, environ)
-    _read_before[key] = (signature, found)
+    found = _read(files.repository, environ)
+    _read_before[files.key] = (files.signature, found)
     return found
 
 

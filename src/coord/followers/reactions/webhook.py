@@ -15,7 +15,7 @@ import socket
 import ssl
 import stat
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
@@ -48,6 +48,14 @@ class Webhook(NamedTuple):
     format: str = "json"
     text: str = ""
     allow_private: bool = False
+
+
+class Reach(NamedTuple):
+    """The addresses that may be connected to, and what to say about the others."""
+
+    allows: Callable[[str], bool]
+    problem: str = ""
+    hint: str = ""
 
 
 class Permanent(CoordError):
@@ -98,8 +106,7 @@ def post(
     if webhook.secret_env or webhook.secret_file:
         secret = read_secret("the secret", webhook.secret_env, webhook.secret_file, environ)
         headers["Webhook-Signature"] = signature(secret, delivery.id_for(reaction), now_s, body)
-    limit_s = min(timeout_s, TIMEOUT_S)
-    _exchange(parts, body, headers, limit_s, allow_private=webhook.allow_private)
+    exchange(parts, body, headers, min(timeout_s, TIMEOUT_S), ANYWHERE if webhook.allow_private else PUBLIC)
 
 
 def signature(secret: str, identity: str, now_s: int, body: bytes) -> str:
@@ -181,24 +188,26 @@ def is_public(address: str) -> bool:
     return found.is_global and not found.is_multicast and not found.is_reserved
 
 
-def _addresses(host: str, port: int, *, allow_private: bool) -> list[tuple[Any, ...]]:
+ANYWHERE = Reach(lambda _address: True)
+PUBLIC = Reach(is_public, "is an address inside the network", "if that is meant: allow_private = true")
+
+
+def _addresses(host: str, port: int, reach: Reach) -> list[tuple[Any, ...]]:
     """Return the addresses of a host that may be connected to."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise TryLater(f"{host} cannot be resolved: {error}", hint="check the name") from error
-    allowed = [each for each in found if allow_private or is_public(str(each[4][0]))]
+    allowed = [each for each in found if reach.allows(str(each[4][0]))]
     if not allowed:
-        raise Permanent(
-            f"{host} is an address inside the network", hint="if that is meant: allow_private = true"
-        )
+        raise Permanent(f"{host} {reach.problem}", hint=reach.hint)
     return allowed
 
 
-def _connected(host: str, port: int, limit_s: float, *, allow_private: bool) -> socket.socket:
+def _connected(host: str, port: int, limit_s: float, reach: Reach) -> socket.socket:
     """Return a connection to one of the checked addresses; nothing resolves the name again."""
     problem: OSError | None = None
-    for family, kind, protocol, _, address in _addresses(host, port, allow_private=allow_private):
+    for family, kind, protocol, _, address in _addresses(host, port, reach):
         made = socket.socket(family, kind, protocol)
         try:
             made.settimeout(limit_s)
@@ -211,13 +220,14 @@ def _connected(host: str, port: int, limit_s: float, *, allow_private: bool) -> 
     raise TryLater(f"{host} cannot be reached: {problem}", hint="it is tried again")
 
 
-def _exchange(
-    parts: SplitResult, body: bytes, headers: Mapping[str, str], limit_s: float, *, allow_private: bool
+def exchange(
+    parts: SplitResult, body: bytes, headers: Mapping[str, str], limit_s: float, reach: Reach
 ) -> None:
+    """Post a body to an address within reach; return if the receiver accepted it, and raise otherwise."""
     host = parts.hostname or ""
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)
-    plain = _connected(host, port, limit_s, allow_private=allow_private)
+    plain = _connected(host, port, limit_s, reach)
     connection = http.client.HTTPConnection(host, port, timeout=limit_s)
     limit = _TimeLimit(plain, limit_s)
     try:
