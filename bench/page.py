@@ -77,7 +77,8 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
                 yield from large_store(page, hub.url, store)
                 seconds = 1.0 if scale is TINY else 20.0 if scale is FULL else 8.0
                 yield from to_the_pixel(page, hub.url, engine, store, seconds)
-                yield long_watch(page, engine, store, 200 if scale is TINY else WATCHED)
+                watched, rest_ms = (200, 100) if scale is TINY else (WATCHED, 3000)
+                yield long_watch(page, engine, store, watched, rest_ms)
 
 
 def sent_bytes(store: str) -> Figure:
@@ -178,14 +179,14 @@ def _touch(engine: Engine, number: int) -> None:
     engine.call(AcquireLocks(_caller(name), REPOSITORY, (f"file:hot-{name}.py",)))
 
 
-def long_watch(page: Page, engine: Engine, store: str, entries: int) -> Figure:
+def long_watch(page: Page, engine: Engine, store: str, entries: int, rest_ms: int) -> Figure:
     """Return how much more memory the page has after many entries than after a tenth of them."""
     for number in range(entries // 10):
         _touch(engine, number)
-    page.wait_for_timeout(1500)
+    page.wait_for_timeout(rest_ms)
     before = page.evaluate(HEAP)
     for number in range(entries):
         _touch(engine, number)
-    page.wait_for_timeout(3000)
+    page.wait_for_timeout(rest_ms)
     grown = (page.evaluate(HEAP) - before) / 1e6
     return Figure("page", store, f"memory gained by {entries} entries", grown, "MB")
