@@ -31,7 +31,7 @@ PAGES = {
     "docs/how-to/codex.md": 6,
     "docs/how-to/gemini.md": 6,
     "docs/how-to/merge.md": 12,
-    "docs/how-to/alerts.md": 7,
+    "docs/how-to/alerts.md": 9,
     "docs/how-to/awareness.md": 8,
     "docs/how-to/isolate-tenants.md": 6,
     "docs/how-to/questions.md": 12,
