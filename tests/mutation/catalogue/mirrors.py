@@ -167,4 +167,25 @@ MUTANTS = [
         "if False:",
         (f"{UNIT}/test_import_contract.py::test_a_bad_file_is_named_and_nothing_is_imported",),
     ),
+    Mutant(
+        "a log that is written in one go has one part",
+        "coord.followers.mirrors.text_logs:TextLogs._append",
+        "size = log.size + len(pending)",
+        "size = log.size",
+        (f"{UNIT}/test_text_logs.py::test_what_comes_in_one_go_has_as_many_parts_as_it_needs",),
+    ),
+    Mutant(
+        "old parts of a log stay on the disk",
+        "coord.followers.mirrors.text_logs:TextLogs.remove_old",
+        "range(log.part - 2, -1, -1)",
+        "range(log.part - 2, log.part - 3, -1)",
+        (f"{UNIT}/test_text_logs.py::test_what_comes_in_one_go_has_as_many_parts_as_it_needs",),
+    ),
+    Mutant(
+        "a reader of the log forgets who waits when it ends",
+        "coord.followers.mirrors.log_lines:LogReader.dump",
+        "msgspec.json.encode(self._memory)",
+        "msgspec.json.encode(_Memory(self._memory.agents))",
+        (f"{UNIT}/test_log_lines.py::test_a_wait_that_is_given_up_is_told_as_in_the_document",),
+    ),
 ]

@@ -189,4 +189,11 @@ MUTANTS = [
         "is None",
         (f"{RUNNER}::test_a_runner_that_ends_or_dies_is_replaced_at_once",),
     ),
+    Mutant(
+        "a text of others is markup in Slack",
+        "coord.followers.reactions.webhook:payload",
+        '.replace("<", "&lt;")',
+        "",
+        ("tests/unit/transports/cli/test_hostile_text.py::test_a_webhook_says_what_coord_says",),
+    ),
 ]

@@ -41,14 +41,17 @@ class TextLogs:
     def remove_old(self) -> None:
         """Remove the parts that no file shows any more."""
         for name, log in self._state.logs.items():
-            path = self._path(name, log.part - 2)
-            if log.part > 1 and os.path.exists(path):
+            for part in range(log.part - 2, -1, -1):
+                path = self._path(name, part)
+                if not os.path.exists(path):
+                    break  # those before it were removed earlier
                 os.unlink(path)
 
     def _append(self, name: str, log: LogFile, texts: list[bytes]) -> None:
         pending = b""
         for text in texts:
-            if log.size and log.size + len(pending) + len(text) > PART_BYTES_MAX:
+            size = log.size + len(pending)
+            if size and size + len(text) > PART_BYTES_MAX:
                 self._write(name, log.part, log.size, pending)
                 log.part, log.size, log.former, pending = log.part + 1, 0, log.size + len(pending), b""
             pending += text

@@ -1,5 +1,8 @@
 """The lines of the text logs, as the first founding document has them."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from coord.followers.mirrors.log_lines import LogReader
 from coord.sdk.log_reader import LoggedEvent
 
@@ -109,3 +112,40 @@ def test_texts_of_others_stay_inside_their_line() -> None:
         assert text.count("\n") == 1
         assert text.endswith("\n")
         assert text[:-1].isprintable()
+
+
+PLAYED = st.sampled_from(
+    [
+        ("session.registered", {"session": "s1", "agent": "Otto"}),
+        ("session.registered", {"session": "s2", "agent": "Rem"}),
+        ("session.ended", {"session": "s1", "agent": "Otto", "end_reason": "dead"}),
+        ("session.ended", {"session": "s2", "agent": "Rem", "end_reason": "ended"}),
+        ("session.hung", {"session": "s1"}),
+        ("lock.waiting", {"session": "s1", "agent": "Otto", "resources": ["file:a"]}),
+        ("lock.withdrawn", {"session": "s1", "resources": ["file:a"], "reason": "timeout"}),
+        ("lock.acquired", {"resource": "file:a", "session": "s1", "mode": "write"}),
+        ("lock.deadlock", {"cycle": ["s1", "s2"], "victim": "s2", "resolved": True}),
+        ended("file:a", "s2", "deadlock", by="s1"),
+        ended("file:a", "s1", "owner_dead"),
+        ("task.completed", {"task": "T1", "agent": "Rem", "generation": 2}),
+        ("task.added", {"task": "T1"}),
+        ("message.sent", {"session": "s1"}),
+    ]
+)
+
+
+@given(st.lists(st.lists(PLAYED, min_size=1, max_size=4), max_size=15), st.lists(st.booleans(), min_size=15))
+def test_lines_are_those_of_one_reader_whoever_goes_on(
+    entries: list[list[tuple[str, dict]]], restarts: list[bool]
+) -> None:
+    """What a reader remembers is all that the next one needs, and each completed task has one line."""
+    whole, current = LogReader(), LogReader()
+    for offset, (entry, restart) in enumerate(zip(entries, restarts, strict=False), 1):
+        at_ms = AT + 7000 * offset
+        if restart:
+            current = LogReader(current.dump())
+        lines = read(whole, offset, *entry, at_ms=at_ms)
+        assert read(current, offset, *entry, at_ms=at_ms) == lines
+        done = [text for log, text in lines if log == "completed_tasks.log"]
+        assert len(done) == sum(name == "task.completed" for name, _ in entry)
+        assert current.dump() == whole.dump()

@@ -2,6 +2,7 @@
 
 import os
 import random
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from coord.core.events import Origin
 from coord.core.followers import ListFollowers, ReadFollower
@@ -25,6 +28,7 @@ from coord.followers.reactions.settings import Reaction
 from coord.followers.runner import Runner
 from coord.host.store_location import StoreLocation
 from coord.stores.open import open_store
+from tests.conftest import SOAK
 from tests.support.store_harness import StoreHarness
 
 JOIN_S = 30.0
@@ -176,6 +180,56 @@ def test_killed_at_any_point_nothing_is_lost_and_order_is_kept(place: Place) -> 
     for name in ("a", "b"):
         found = ids(name)
         assert list(dict.fromkeys(found)) == expected
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["step", "finish", "kill", "wait", "fail", "b off", "b on"]), st.integers(0, 2)
+    ),
+    max_size=10,
+)
+
+
+@settings(max_examples=1000 if SOAK else 25)
+@given(STEPS)
+def test_every_event_is_delivered_or_a_dead_letter(steps: list[tuple[str, int]]) -> None:
+    """Against a naive list: whatever happens in between, a reaction gets all that it means, in order; what
+    failed for the last time is listed, and a reaction that was away goes on where it was."""
+    Scripted.done, Scripted.failing, Scripted.gated = [], {}, set()
+    with closing(open_store("memory:")) as database, tempfile.TemporaryDirectory() as folder:
+        place = Place(StoreHarness(database), Path(folder) / "home")
+        place.configure("a", "b")
+        current = place.runner()
+        finish(current)
+        expected: list[str] = []
+        for number, (what, events) in enumerate(steps):
+            expected += place.work(events)
+            if what == "step":
+                current.step()
+            elif what == "finish":
+                finish(current)
+            elif what == "kill":
+                kill(place, current)
+                current = place.runner(f"again-{number}")
+            elif what == "wait":
+                place.harness.pass_seconds(1)
+            elif what == "fail":
+                Scripted.failing = {"a": 1}
+            else:
+                place.harness.pass_seconds(1)
+                place.configure("a", *(["b"] if what == "b on" else []))
+        kill(place, current)
+        place.configure("a", "b")
+        current = place.runner("last")
+        finish(current)
+        dead = {each.removesuffix(".a") for each in follower(current).dead}
+        current.close()
+    assert list(dict.fromkeys(ids("b"))) == expected
+    assert set(ids("a")) | dead == set(expected)
+    if not any(
+        what == "fail" for what, _ in steps
+    ):  # a failure that a kill made forgotten is tried again later
+        assert list(dict.fromkeys(ids("a"))) == expected
 
 
 def test_a_slow_reaction_delays_no_other_and_not_the_runner(place: Place) -> None:
