@@ -49,6 +49,8 @@ class BusyLog:
         if limit == 1:  # a save asks whether the log was trimmed
             return self._log.tail(after, limit)
         assert limit <= PAGE_ENTRIES
+        if limit == 1:  # `first_offset` looks whether the log was trimmed
+            return self._log.tail(after, limit)
         page = Page(self._log.tail(after, limit))
         self._pages.add(page)
         self.held_max = max(self.held_max, len(self._pages))
