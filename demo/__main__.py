@@ -15,7 +15,7 @@ from demo.author import Broken
 from demo.conductor import Conductor, Outcome
 from demo.ending import print_landing, print_lineage, print_losses, print_proof, print_report
 from demo.git_act import GitAct, git
-from demo.hub import serving
+from demo.hub import page_link, serving
 from demo.screen import screen_for_stdout
 from demo.stage import Part, Piece, Stage
 
@@ -33,6 +33,7 @@ def arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--keep", action="store_true", help="keep the repository, and say where it is")
+    parser.add_argument("--html", metavar="FILE", help="write the page and the log of the run into one file")
     return parser.parse_args()
 
 
@@ -44,7 +45,7 @@ def main() -> int:
     os.environ["COORD_HUB"] = "off"  # nor a hub of the caller; its own one comes later
     folder = Path(tempfile.mkdtemp(prefix="coord-demo-"))
     try:
-        return show(folder)
+        return show(folder, args.html)
     except KeyboardInterrupt:
         print("\nInterrupted; all workers are stopped.")
         return 130
@@ -55,7 +56,7 @@ def main() -> int:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def show(folder: Path) -> int:
+def show(folder: Path, html: str | None) -> int:
     stage = prepare(folder)
     url = f"sqlite://{folder}/.git/coord/store/coord.db"
     print(
@@ -69,7 +70,8 @@ def show(folder: Path) -> int:
         f"real git: the shell of one writes over another's file, and one merges when it is too late.\n"
     )
     with serving(folder) as address:
-        print(f"They share one hub at {address} (coord serve).\n")
+        print(f"They share one hub at {address} (coord serve). Watch them there; the link works once:\n")
+        print(f"  {page_link(folder)}\n", flush=True)
         outcome, act = play(folder, url, stage)
     if outcome.trouble:
         return fail(outcome, folder / "workers.err")
@@ -78,7 +80,7 @@ def show(folder: Path) -> int:
     print_landing(act.landing)
     code = print_proof(url, folder, outcome, stage, act.landing)
     if not code:
-        print_report(folder)
+        print_report(folder, os.path.abspath(html) if html else "")
     return code
 
 

@@ -113,8 +113,12 @@ def print_proof(url: str, folder: Path, outcome: Outcome, stage: Stage, landing:
     return 0
 
 
-def print_report(folder: Path) -> None:
-    """Print what `coord report` says of the last minutes."""
+def print_report(folder: Path, html: str) -> None:
+    """Print what `coord report` says of the last minutes; with a file name, write the page of them, too."""
     print("\nREPORT: coord report --since 2m\n", flush=True)
     words = [*COORD, "-o", "table", "report", "--since", "2m"]
     subprocess.run(words, cwd=folder, check=True, stderr=subprocess.DEVNULL)
+    if html:
+        words = [*COORD, "report", "--since", "10m", "--html", html]
+        subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        print(f"\nThe page of this run: {html} (open it in a browser; it needs no hub)")

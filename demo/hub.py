@@ -30,3 +30,16 @@ def serving(folder: Path) -> Iterator[str]:
             finally:
                 hub.terminate()
                 hub.wait(STOP_S)
+
+
+def page_link(folder: Path) -> str:
+    """Return a link to the page of the hub; on a desktop the page opens by itself."""
+    browser = ["--browser"] if sys.stdout.isatty() and _has_desktop() else []
+    command = [sys.executable, "-m", "coord", "open", "--role", "operate", *browser]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    link: str = json.loads(done.stdout)["url"]
+    return link
+
+
+def _has_desktop() -> bool:
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

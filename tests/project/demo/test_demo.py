@@ -17,6 +17,7 @@ from rich.console import Console
 import coord
 from coord.sdk.plans.check import check_plan
 from coord.sdk.plans.file import read_plan
+from coord.transports.hub.page.report import MARK
 from demo.conductor import Outcome, Reply
 from demo.ending import print_proof
 from demo.git_act import Landing
@@ -47,8 +48,9 @@ def processes_naming(text: str) -> list[str]:
 
 def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """Issue 4, must show: kills, zombies, a hot file and a deadlock are played, proven and tidied up."""
+    page = tmp_path.parent / f"{tmp_path.name}.html"
     run = subprocess.run(
-        demo_command(),
+        demo_command("--html", str(page)),
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(tmp_path), "COORD_URL": "file:///nowhere"},
         capture_output=True,
@@ -58,6 +60,8 @@ def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert "20 tasks, 20 task.completed events, one for each" in run.stdout
+    assert re.search(r"http://127\.0\.0\.1:\d+/login#\S+", run.stdout), "no link to the page"
+    assert MARK in page.read_bytes()
     ending = run.stdout.partition("\nREPORT: ")[2]
     assert re.search(r"^tasks +20 done", ending, re.MULTILINE), "the demo ends with the report"
     assert re.search(r"^overwrites .*, 1 undone$", ending, re.MULTILINE)
