@@ -124,18 +124,19 @@ def telemetry(client: Client, args: TelemetryArgs) -> Answer:
     if args.action == "on":
         found = switch_on(client, url)
         fields = {"on": True, "url": url, "script": found.script, "codex": found.codex}
-        line = (
-            f"Telemetry is on for {url}, and for what coord work starts\n"
-            f"Claude Code, Gemini CLI: run this in their shell first: . {quote(found.script)}\n"
-            f"Codex: add what is in {quote(found.codex)} to ~/.codex/config.toml"
+        line = f"Telemetry is on for {url}, and for what coord work starts"
+        text = (
+            f"Claude Code and Gemini CLI: first run in their shell\n  . {quote(found.script)}\n"
+            f"Codex: once\n  cat {quote(found.codex)} >> ~/.codex/config.toml\n"
         )
-        return Answer(fields, line)
+        return Answer(fields, line, drawn=lambda _width: text)
     on = read_telemetry(client)
     texts = {tool: lines_for(tool, url) for tool in TOOLS if args.tool in ("", tool)}
-    first = f"# {VARIABLE} is a token that you create once: coord token create --role report"
-    where = f"# Telemetry is on: {on.script} and {on.codex} have all of this" if on else first
+    first = f"# {VARIABLE} is a token that you create once: coord token create --role report\n"
+    text = "\n".join((first, *texts.values()))
+    line = f"Telemetry is on: {on.folder} has all of this" if on else "Telemetry is off: coord telemetry on"
     fields = {"on": on is not None, "url": url, "tools": texts}
-    return Answer(fields, "\n".join((where, "", *texts.values())).rstrip())
+    return Answer(fields, line, drawn=lambda _width: text)
 
 
 def _prices(client: Client) -> Answer:

@@ -96,6 +96,10 @@ def test_telemetry_is_switched_on_and_off(
     assert "coord_" not in said.replace("coord_telemetry", "")
     shown = coord("ann telemetry --tool codex")
     assert (shown.answer["on"], list(shown.answer["tools"])) == (True, ["codex"])
+    assert main(["-o", "table", "telemetry", "--tool", "codex"]) == 0
+    out = capfd.readouterr().out
+    assert f'\nendpoint = "{url}/v1/logs"\n' in out, "whoever copies it gets lines"
+    assert out.endswith("}\n")
     (check,) = [each for each in coord("ann doctor").answer["checks"] if each["check"] == "telemetry"]
     assert (check["state"], check["message"]) == ("ok", f"on, for {url}")
     monkeypatch.setattr(setup, "hub_url", lambda _environ: "http://127.0.0.1:9")
