@@ -2,5 +2,8 @@
 
 import {view as locks} from "./locks.js";
 import {view as now} from "./now.js";
+import {view as plan} from "./plan.js";
+import {view as task} from "./task.js";
+import {view as why} from "./why.js";
 
-export const views = [now, locks];
+export const views = [now, plan, locks, task, why];

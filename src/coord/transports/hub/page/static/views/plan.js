@@ -1,0 +1,115 @@
+// Plan: lanes by track with dependencies, or a board by state; progress, and the longest chain that is left.
+
+import {get} from "../core/api.js";
+import {asked} from "../core/asked.js";
+import {derived} from "../core/derive.js";
+import {count, duration, left, number, percent} from "../core/format.js";
+import {BOARD, criticalPath, fits, overview, projectsOf, structureWatch, toneOf} from "../core/plan.js";
+import {link, setQuery} from "../core/router.js";
+import {remembered, signal} from "../core/store.js";
+import {chip, choice, code, css, empty, failed, filterField, foreign, heading, html, icon, nothing, skeleton} from "../parts/html.js";
+import {list} from "../parts/list.js";
+import {picture} from "../parts/planpicture.js";
+
+const SMALL_FROM = 1500, TICK_MS = 5000, OLD_MS = 1100, TRIES = 3, SORTED_MAX = 3000;
+const shape = remembered("plan.shape", "lanes"), showsPath = remembered("plan.path", true);
+const closed = signal(new Set());
+const structure = structureWatch();
+let wantedOffset = 0;
+
+const flip = () => { shape.value = shape.peek() === "lanes" ? "board" : "lanes"; };
+const flipPath = () => { showsPath.value = !showsPath.peek(); };
+
+export const view = {path: "/plan", title: "Plan", key: "p", icon: "plan", order: 2, render,
+  keys: [["b", "Lanes or board", flip], ["c", "Mark the critical path", flipPath]]};
+
+// A snapshot of the hub may be a second old; then the layout lacks what was added since.
+const layoutOf = asked(async (key) => {
+  const {project, at} = JSON.parse(key);
+  for (let attempt = 1; ; attempt += 1) {
+    const found = await get("/v1/page/plan", {project, at});
+    if (at !== undefined || found === null || found.offset >= wantedOffset || attempt === TRIES) return found;
+    await new Promise((done) => { setTimeout(done, OLD_MS); });
+  }
+}, {pauseMs: 1000});
+
+const pathOf = derived(["tasks"], (state, layout, words, project) => criticalPath(layout, state.tables.tasks, words, project));
+const onPath = derived([], (_, path, shown) => new Set(shown ? path.tasks : []));
+
+function render(context) {
+  const {state, now, q, query} = context;
+  const projects = projectsOf(state);
+  if (!projects.length) return html`${heading("Plan")}${nothingPlanned()}`;
+  const project = query.project && projects.some(([name]) => name === query.project) ? query.project : projects[0][0];
+  const found = overview(state, project, Math.floor(now / TICK_MS) * TICK_MS);
+  return html`${heading("Plan", projectChoice(projects, project), html`${filterField(q, (text) => setQuery({q: text}), "Filter tasks")}
+      ${choice("Shape", shape.value, [["lanes", "Lanes"], ["board", "Board"]], (value) => { shape.value = value; })}`)}
+    ${shape.value === "board" ? html`${summary(found, null)}${board(found, project, context)}` : lanes(found, project, context)}`;
+}
+
+const nothingPlanned = () => empty("There is no plan", html`${code("coord plan init")} writes an example, ${code("coord plan load plan.yaml")} loads it, and ${code("coord task add T-1")} adds a single task.`);
+
+const projectChoice = (projects, project) => (projects.length < 2 ? foreign(project) : html`<label><span class="hidden">Project</span>
+  <select class="select" @change=${(event) => setQuery({project: event.target.value})}>${projects.map(([name, many]) => html`
+    <option value=${name} ?selected=${name === project}>${name} (${number(many)})</option>`)}</select></label>`);
+
+// --- progress ---
+
+function summary({all}, path) {
+  const share = all.total ? (100 * all.done) / all.total : 0;
+  const parts = [...BOARD].reverse().filter(([name]) => all[name]);
+  return html`<section class="panel progress" aria-label="Progress">
+    <div class="sum"><b class="large">${percent(share)}</b><span class="muted">${number(all.done)} of ${count(all.total, "task")} done</span>
+      ${path?.tasks.length ? html`<button type="button" class="button small" aria-pressed=${showsPath.value} @click=${flipPath} title="Mark the critical path (c)">${icon("now")}<span>Critical path: ${
+        count(path.tasks.length, "task")}${path.estimated ? `, ${duration(path.seconds)}` : ""}</span></button>` : nothing}</div>
+    <div class="stacked" role="img" aria-label=${parts.map(([name, label]) => `${label}: ${all[name]}`).join(", ")}>${parts.map(([name, , tone]) => html`
+      <i data-tone=${tone} ${css({"flex-grow": String(all[name])})}></i>`)}</div>
+    <ul class="legend">${parts.map(([name, label, tone]) => html`<li data-tone=${tone}><i class="dot" aria-hidden="true"></i>${label} <b>${number(all[name])}</b></li>`)}</ul></section>`;
+}
+
+// --- lanes ---
+
+function lanes(found, project, {state, q, past}) {
+  const changed = structure(state, project);
+  if (!past) wantedOffset = state.offset;
+  const {value: layout, error} = layoutOf(JSON.stringify({project, ...(past ? {at: state.offset} : {})}), changed);
+  if (!layout) return html`${summary(found, null)}${error ? failed(error, layoutOf.again) : skeleton(8)}`;
+  const path = pathOf(state, layout, found.words, project);
+  return html`${summary(found, path)}${picture({
+    layout, words: found.words, tasks: state.tables.tasks, project, closed: closed.value, critical: onPath(state, path, showsPath.value), q,
+    small: layout.task.length > SMALL_FROM, counts: found.tracks, toggle})}`;
+}
+
+function toggle(track) {
+  const next = new Set(closed.peek());
+  if (!next.delete(track)) next.add(track);
+  closed.value = next;
+}
+
+// --- board ---
+
+const ORDER = {
+  waiting: (task) => task.added_ms ?? 0, ready: (task) => (task.added_ms ?? 0) - 60_000 * (task.priority ?? 0),
+  working: (task) => -(task.claimed_ms ?? 0), stuck: (task) => -(task.ended_ms ?? 0), done: (task) => -(task.ended_ms ?? 0),
+};
+
+const ordered = derived(["tasks"], (state, columns, words, q) => Object.fromEntries(Object.entries(columns).map(([name, tasks]) => {
+  const fitting = tasks.filter((task) => fits(q, task, words.get(task.task)));
+  return [name, fitting.length > SORTED_MAX ? fitting : fitting.sort((one, other) => ORDER[name](one) - ORDER[name](other))];
+})));
+
+function board({columns, words}, project, {state, now, q}) {
+  const found = ordered(state, columns, words, q);
+  return html`<div class="board" tabindex="0" role="group" aria-label="Tasks by state">${BOARD.map(([name, label, tone]) => html`
+    <section class="lanecolumn" aria-label=${label}><header data-tone=${tone}><i class="dot" aria-hidden="true"></i><h2>${label}</h2><span class="muted">${number(found[name].length)}</span></header>
+      ${found[name].length ? list({items: found[name], height: 74, label, key: (task) => task.task, row: (task) => card(task, words.get(task.task), now)})
+        : html`<p class="muted none">${q ? "Nothing fits." : "Nothing here."}</p>`}</section>`)}</div>`;
+}
+
+function card(task, word, now) {
+  const detail = word === "in progress" ? html`${foreign(task.agent || task.session)} <span class="muted">${task.expires_ms ? `${left(task.expires_ms, now)} left` : ""}</span>`
+    : word === "waiting" ? html`<span class="muted">for ${count(task.depends_on?.length ?? 0, "task")}</span>`
+      : word === "ready" || word === "done" ? html`<span class="muted">${foreign(task.assignee ?? "")}</span>` : html`${chip(toneOf(word), word)}`;
+  return html`<a class="card ticket" href=${link.task(task.project, task.task)} data-row><span class="cut"><b>${foreign(task.task)}</b>${task.track ? html` <span class="tag">${foreign(task.track)}</span>` : nothing}</span>
+    <span class="cut muted">${foreign(task.title ?? "")}</span><span class="cut small">${detail}</span></a>`;
+}

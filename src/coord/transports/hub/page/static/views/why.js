@@ -1,0 +1,95 @@
+// Why?: the chain of reasons that holds something up, and the one action that frees it. The hub's rules answer for tasks,
+// locks and sessions; merges are explained from the log.
+
+import {get, path} from "../core/api.js";
+import {asked} from "../core/asked.js";
+import {nameOf} from "../core/derive.js";
+import {ago, left, quoted, resource, visible} from "../core/format.js";
+import {link, setQuery} from "../core/router.js";
+import {treeOf, whyMerge} from "../core/why.js";
+import {command} from "../parts/act.js";
+import {empty, failed, foreign, html, icon, nothing, skeleton, time} from "../parts/html.js";
+
+export const view = {path: "/why/:kind/:id", also: ["/why/:kind/:project/:task"], title: "Why", render};
+
+const ASK = {
+  task: (id) => get(path`/v1/projects/${id.split("/")[0]}/tasks/${id.split("/").slice(1).join("/")}/why`),
+  lock: (id) => get("/v1/locks/why", {resource: id}),
+  agent: (id) => get(path`/v1/sessions/${id}/why`),
+};
+const ask = asked((key) => {
+  const [kind, id] = JSON.parse(key);
+  return ASK[kind](id);
+}, {pauseMs: 1000});
+
+const TABLES = ["tasks", "locks", "waits", "questions", "agents"];
+const ICONS = {task: "task", claim: "agent", lock: "locks", wait: "clock", question: "question", session: "session", agent: "agent", track: "plan", assignment: "send", retry: "clock", limit: "settings", free: "calm", merge: "merges"};
+const TONES = {task: "wait", claim: "work", lock: "wait", wait: "wait", question: "ask", session: "bad", agent: "idle", track: "wait", assignment: "idle", retry: "idle", limit: "bad", free: "ok", merge: "bad"};
+
+function render(context) {
+  const {values, state} = context, kind = values.kind, id = values.id ?? `${values.project}/${values.task}`;
+  if (kind === "alert") return alert(id, context);
+  if (kind === "merge") return chain(kind, id, whyMerge(state.recent, id), context);
+  if (!ASK[kind]) return empty("There is no such question", html`Ask about a task, a lock, an agent or a merge.`);
+  if (context.past) {
+    return html`${head(kind, id, context)}${empty("The hub answers for the present", "The reasons of another time are in the plan and the locks of that time.",
+      html`<button class="button" @click=${() => setQuery({at: ""}, {replace: false})}>Back to live</button>`)}`;
+  }
+  const {value, error} = ask(JSON.stringify([kind, id]), TABLES.map((name) => state.versions[name]).join());
+  if (error && !value) return html`${head(kind, id, context)}${failed(error, ask.again)}`;
+  return value ? chain(kind, id, value, context) : html`${head(kind, id, context)}${skeleton(5)}`;
+}
+
+// An alert names a session: why that does not go on.
+function alert(id, {state}) {
+  const found = state.tables.alerts.get(id);
+  if (!found) return empty("This alert is closed", "Nothing of it is left to explain.");
+  return html`${head("alert", found.subject || found.rule, {state})}<p class="note" data-tone="wait">${foreign(found.text, "pre")}</p>
+    ${found.session ? html`<a class="button" href=${link.why("agent", found.session)}>Why does ${foreign(found.agent || found.session)} not go on?</a>` : nothing}`;
+}
+
+const subjectLink = (kind, id, project) => ({
+  task: () => (id.includes("/") ? link.task(...id.split(/\/(.*)/s)) : link.task(project, id)), lock: () => link.lock(id), session: () => link.agent(id), agent: () => (project ? `/plan?q=${encodeURIComponent(id)}` : "/now"),
+  question: () => "/now", track: () => `/plan?q=${encodeURIComponent(id)}`, merge: () => "/merges",
+}[kind]?.() ?? "");
+
+function named(kind, id, state) {
+  if (kind === "task") return id.split("/").slice(1).join("/");
+  return kind === "lock" ? resource(id) : kind === "agent" ? nameOf(state, id) : id;
+}
+
+const head = (kind, id, {state}) => {
+  const target = subjectLink(kind === "agent" ? "session" : kind, id, "");
+  return html`<header class="heading"><h1>Why? <span class="muted">${{agent: "agent", lock: "lock on", task: "task", merge: "merge of", alert: "alert"}[kind] ?? kind}</span> ${
+    target ? html`<a href=${target}>${foreign(named(kind, id, state))}</a>` : foreign(named(kind, id, state))}</h1></header>`;
+};
+
+function chain(kind, id, {answer, reasons, remedy}, context) {
+  const project = kind === "task" ? id.split("/")[0] : "";
+  return html`${head(kind, id, context)}<section class="panel why" aria-label="The chain of reasons">
+    <p class="answer" role="status">${foreign(sentence(answer))}</p>
+    ${reasons.length ? links(treeOf(reasons), project, context) : nothing}</section>
+    ${remedy ? html`<section class="panel remedy" aria-label="What frees it"><h2>${icon("play")}<span>${foreign(remedy.text)}</span></h2>
+      ${command(lineOf(remedy.command, project))}<p class="muted">${remedy.command.some((word) => /^[A-Z]+$/.test(word)) ? "Fill in what is in capitals." : "Run it in a terminal of the repository."}${shortcut(remedy, kind, id)}</p></section>`
+      : reasons.length ? html`<p class="calm">${icon("calm")}Nobody has to do anything: it goes on by itself.</p>` : nothing}`;
+}
+
+export const lineOf = (words, project) => ["coord", ...(project && words[0] === "task" ? ["--project", project] : []), ...words].map(quoted).join(" ");
+const sentence = (text) => visible(text).replace(/^./u, (first) => first.toUpperCase());
+
+const shortcut = (remedy, kind, id) => (remedy.command[0] === "decide" ? html` Or answer it under <a class="plain" href="/now">Now</a>.`
+  : remedy.command[0] === "task" && kind === "task" ? html` Or use the buttons of <a class="plain" href=${link.task(id.split("/")[0], remedy.command[2])}>the task</a>.`
+    : remedy.command[0] === "preempt" || remedy.command[0] === "steal" ? html` Or use the buttons of <a class="plain" href=${link.lock(remedy.command[1])}>the lock</a>.` : nothing);
+
+const links = (nodes, project, context) => html`<ol class="chain">${nodes.map(({reason, children}) => html`<li data-tone=${TONES[reason.kind] ?? "idle"}>
+  <div class="link"><span class="mark">${icon(ICONS[reason.kind] ?? "right")}</span><span class="words">${words(reason, project)}</span><span class="muted times">${times(reason, context.now)}</span></div>
+  ${children.length ? links(children, project, context) : nothing}</li>`)}</ol>`;
+
+const words = (reason, project) => {
+  const target = reason.subject ? subjectLink(reason.subject_kind, reason.subject, project) : "";
+  return target ? html`<a href=${target}>${foreign(reason.text)}</a>` : foreign(reason.text);
+};
+
+function times({since_ms, until_ms}, now) {
+  return html`${since_ms ? time(since_ms, ago(since_ms, now)) : nothing}${since_ms && until_ms > now ? " · " : ""}${until_ms > now ? html`${left(until_ms, now)} left` : nothing}`;
+}
