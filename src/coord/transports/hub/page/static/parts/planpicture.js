@@ -7,7 +7,7 @@ import {count, number} from "../core/format.js";
 import {link} from "../core/router.js";
 import {css, foreign, html, icon, meter, nothing, render, repeat, svg} from "./html.js";
 
-const MARGIN = 320, EDGES_MAX = 1500, MOVED = 120;
+const MARGIN = 200, EDGES_MAX = 1500, MOVED = 140;
 
 customElements.define("coord-plan", class extends HTMLElement {
   #given = null;
@@ -68,7 +68,7 @@ customElements.define("coord-plan", class extends HTMLElement {
     this.#drawn = {top, left};
     const window = {top: top - MARGIN, bottom: top + (this.clientHeight || 700) + MARGIN, left: left - MARGIN, right: left + (this.clientWidth || 1200) + MARGIN};
     const seen = visibleTasks(layout, this.#made, size, closed, window);
-    render(html`<div class="canvas" ${css({"inline-size": `${width}px`, "block-size": `${height}px`})}>
+    render(html`<div class="canvas" ${css({"inline-size": `${width}px`, "block-size": `${height}px`, "--wide": `${size.nodeWidth}px`, "--high": `${size.nodeHeight}px`})}>
       ${repeat(layout.lanes, (lane) => lane.track, (lane, at) => (this.#inSight(lane, at, window) ? this.#lane(lane, at) : nothing))}
       <svg class="edges" width=${width} height=${height} viewBox="0 0 ${width} ${height}" aria-hidden="true">${this.#edges(seen)}</svg>
       ${repeat(seen, (at) => layout.task[at], (at) => this.#node(at))}</div>`, this);
@@ -98,23 +98,25 @@ customElements.define("coord-plan", class extends HTMLElement {
     const {x, y} = placeOf(layout, this.#made, size, this.#given.closed, at);
     const marks = ["node", small ? "small" : "", critical.has(name) ? "critical" : "", fits(q, task, word) ? "" : "dim", at === this.#focus ? "lit" : ""].join(" ");
     const label = `${name}: ${word}${task.title ? `, ${task.title}` : ""}${task.agent ? `, ${task.agent}` : ""}`;
-    return html`<a class=${marks} data-tone=${toneOf(word)} data-at=${at} data-row href=${link.task(project, name)} aria-label=${label} title=${label} ${css({
-      "inset-inline-start": `${x}px`, "inset-block-start": `${y}px`, "inline-size": `${size.nodeWidth}px`, "block-size": `${size.nodeHeight}px`})}>
-      <i class="dot" aria-hidden="true"></i>${small ? nothing : html`<b>${foreign(name)}</b><span class="muted">${foreign(task.title ?? "")}</span>`}</a>`;
+    return html`<a class=${marks} data-tone=${toneOf(word)} data-at=${at} data-row href=${link.task(project, name)} aria-label=${label} title=${label} ${css({translate: `${x}px ${y}px`})}>
+      ${small ? nothing : html`<i class="dot" aria-hidden="true"></i><b>${foreign(name)}</b><span class="muted">${foreign(task.title ?? "")}</span>`}</a>`;
   }
 
+  // One path for each way to draw an edge: few elements are cheaper than many.
   #edges(seen) {
-    const {before, after} = this.#made, drawn = new Set(), found = [];
+    const {before, after} = this.#made, inSight = new Set(seen), paths = new Map([["met", []], ["", []], ["critical", []], ["lit", []]]);
+    let drawn = 0;
+    const draw = (from, to) => {
+      const edge = drawn < EDGES_MAX ? this.#edge(from, to) : null;
+      if (!edge) return;
+      drawn += 1;
+      paths.get(edge.name).push(edge.d);
+    };
     for (const at of seen) {
-      for (const pair of [...before[at].map((from) => [from, at]), ...after[at].map((to) => [at, to])]) {
-        const key = pair.join();
-        if (drawn.has(key) || found.length >= EDGES_MAX) continue;
-        drawn.add(key);
-        const edge = this.#edge(...pair);
-        if (edge) found.push(edge);
-      }
+      for (const from of before[at]) draw(from, at);
+      for (const to of after[at]) if (!inSight.has(to)) draw(at, to);
     }
-    return found.sort((one, other) => one.rank - other.rank).map((each) => svg`<path class=${each.name} d=${each.d}></path>`);
+    return [...paths].map(([name, found]) => svg`<path class=${name} d=${found.join("")}></path>`);
   }
 
   #edge(from, to) {
@@ -125,8 +127,8 @@ customElements.define("coord-plan", class extends HTMLElement {
     const bend = Math.max(size.columnWidth - size.nodeWidth, (x2 - x1) / 2);
     const word = words.get(layout.task[from]), onPath = critical.has(layout.task[from]) && critical.has(layout.task[to]);
     const lit = from === this.#focus || to === this.#focus;
-    const name = [word === "done" || word === "skipped" ? "met" : "", onPath ? "critical" : "", lit ? "lit" : ""].join(" ");
-    return {name, rank: lit ? 2 : onPath ? 1 : 0, d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`};
+    const name = lit ? "lit" : onPath ? "critical" : word === "done" || word === "skipped" ? "met" : "";
+    return {name, d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`};
   }
 });
 

@@ -102,7 +102,7 @@ function board({columns, words}, project, {state, now, q}) {
   const found = ordered(state, columns, words, q);
   return html`<div class="board" tabindex="0" role="group" aria-label="Tasks by state">${BOARD.map(([name, label, tone]) => html`
     <section class="lanecolumn" aria-label=${label}><header data-tone=${tone}><i class="dot" aria-hidden="true"></i><h2>${label}</h2><span class="muted">${number(found[name].length)}</span></header>
-      ${found[name].length ? list({items: found[name], height: 74, label, key: (task) => task.task, row: (task) => card(task, words.get(task.task), now)})
+      ${found[name].length ? list({items: found[name], height: 82, label, key: (task) => task.task, row: (task) => card(task, words.get(task.task), now)})
         : html`<p class="muted none">${q ? "Nothing fits." : "Nothing here."}</p>`}</section>`)}</div>`;
 }
 

@@ -80,7 +80,7 @@ function zombies(bars, now) {
   const refused = bars.flatMap((bar) => bar.refused.map((each) => ({...each, generation: bar.generation})));
   if (!refused.length) return nothing;
   return html`<h3>Refused</h3><ul class="lines">${refused.map((each) => html`<li data-tone="bad"><i class="zombie still" aria-hidden="true"></i><b>${foreign(each.agent)}</b>
-    ${each.what} of generation ${each.generation} <span class="muted">${String(each.reason).replaceAll("_", " ")}${each.times > 1 ? `, ${each.times} times` : ""}, ${ago(each.at, now)}</span></li>`)}</ul>`;
+    ${each.what} of generation ${each.generation} <span class="muted">${String(each.reason).toLowerCase().replaceAll("_", " ")}${each.times > 1 ? `, ${each.times} times` : ""}, ${ago(each.at, now)}</span></li>`)}</ul>`;
 }
 
 // --- what it is, and what came of it ---
