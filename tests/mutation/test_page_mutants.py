@@ -28,6 +28,31 @@ class PageMutant(NamedTuple):
 
 MUTANTS = [
     PageMutant(
+        "a finished task is on the critical path",
+        "core/plan.js",
+        "FINISHED.has(words.get(name)) ? 0 : ",
+        "",
+        "plan",
+    ),
+    PageMutant(
+        "a new dependency asks for no layout",
+        "core/plan.js",
+        " && sameList(before.depends_on, task.depends_on)",
+        "",
+        "plan",
+    ),
+    PageMutant(
+        "every task is drawn", "core/plan.js", "x + size.columnWidth >= left && x <= right", "true", "plan"
+    ),
+    PageMutant("an earlier merge explains a branch", "core/why.js", "findLast(", "find(", "why"),
+    PageMutant(
+        "a late answer is shown for another question",
+        "core/asked.js",
+        "return found.key === newKey ? found : {key: newKey, value: null, error: null};",
+        "return found;",
+        "why",
+    ),
+    PageMutant(
         "a gap in the log goes unnoticed",
         "core/feed.js",
         "this.everyEntry && entry.offset !== this.offset + 1",

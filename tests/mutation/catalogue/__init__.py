@@ -36,6 +36,7 @@ from tests.mutation.catalogue import (
     tokens,
     traces,
     usage,
+    why,
 )
 
 MUTANTS = [
@@ -74,4 +75,5 @@ MUTANTS = [
     *tokens.MUTANTS,
     *traces.MUTANTS,
     *usage.MUTANTS,
+    *why.MUTANTS,
 ]

@@ -29,6 +29,19 @@ def test_dependencies_are_followed_to_the_claim_and_what_its_session_waits_for()
     assert found.reasons[2].until_ms > harness.now
 
 
+def test_what_two_tasks_wait_for_is_explained_once() -> None:
+    harness = WhyHarness()
+    harness.begin("a")
+    harness.add("base")
+    harness.add("left", "base")
+    harness.add("right", "base")
+    harness.add("top", "left", "right")
+    assert harness.take("a") == "base"
+    found = [text for _, text in texts(harness.why_task("top"))]
+    assert found.count("it depends on base, which is in progress") == 2
+    assert found.count("a works on base, generation 1") == 1
+
+
 def test_a_failed_dependency_is_retried() -> None:
     harness = WhyHarness()
     harness.begin("a")

@@ -16,7 +16,7 @@ export function asked(load, {pauseMs = 400, wait = setTimeout} = {}) {
       const known = answer.peek();
       found = {key: forKey, value: known.key === forKey ? known.value : null, error};
     }
-    if (key === forKey) answer.value = found;
+    answer.value = found;
     running = key !== forKey || stamp !== forStamp;
     if (running) wait(run, pauseMs);
   }
