@@ -114,6 +114,10 @@ def test_the_keyboard_reaches_everything(browser: Browser, place: Place) -> None
         expect(page).to_have_url(f"{place.hub.url}/locks")
         page.keyboard.press("Escape")
         expect(page).to_have_url(f"{place.hub.url}/")
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+        assert page.url == f"{place.hub.url}/", "escape never leaves the page"
         assert complaints == []
 
 

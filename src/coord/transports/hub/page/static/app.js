@@ -89,7 +89,7 @@ function header(made, status) {
     <span class="space"></span>
     ${connection(status, made)}
     <button class="bare" @click=${toggle} aria-label="Look back in time" aria-pressed=${made.past ? "true" : "false"} title="Look back in time (b)">${icon("clock")}</button>
-    <button class="bare" @click=${() => toast(nextTheme(), {seconds: 2})} aria-label="Theme: ${THEMES.find(([name]) => name === theme.value)?.[1]}" title="Theme (t)">${icon(THEME_ICONS[theme.value] ?? "auto")}</button>
+    <button class="bare" @click=${() => toast(nextTheme(), {seconds: 2, place: "theme"})} aria-label="Theme: ${THEMES.find(([name]) => name === theme.value)?.[1]}" title="Theme (t)">${icon(THEME_ICONS[theme.value] ?? "auto")}</button>
     <button class="who bare" @click=${showAccount} aria-label="You: ${who.user || who.label || "a browser"}, ${who.role}">${icon("agent")}<span>${who.user || who.label || "you"}</span>
       <span class="role">${who.role}</span></button>
   </header>`;
@@ -123,8 +123,8 @@ function stranger() {
   document.title = "Log in · coord";
   return html`<main class="stranger" id="content"><section class="panel"><svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8"></rect>
       <path d="M21.500 11.500a7 7 0 1 0 0 9"></path><circle cx="23" cy="16" r="2.600"></circle></svg>
-    <h1>This hub is running</h1><p>Run this in a terminal of the repository; its link logs this browser in, once.</p>${command("coord open")}
-    <p class="muted">On a phone or another machine: <code>coord token create --role view</code> makes a token for the API, <code>coord open</code> a link for a browser.</p>
+    <h1>This hub is running</h1><p>Run this in a terminal of the repository; its link logs this browser in.</p>${command("coord open")}
+    <p class="muted">The link works once, for two minutes. <code>coord open --role view</code> is for somebody who may only look.</p>
     <button class="button" @click=${store.reconnect}>I have done that</button></section></main>`;
 }
 
@@ -179,7 +179,7 @@ function bindKeys() {
   keys.bind("[", "Entry before", stepBack, "Time");
   keys.bind("]", "Next entry", stepOn, "Time");
   keys.bind("p", "Play or pause", playOrPause, "Time");
-  keys.bind("t", "Change the theme", () => toast(nextTheme(), {seconds: 2}));
+  keys.bind("t", "Change the theme", () => toast(nextTheme(), {seconds: 2, place: "theme"}));
   for (const view of listed) if (view.key) keys.bind(`g ${view.key}`, view.title, () => router.go(view.path), "Go to");
   for (const view of views) for (const [key, does, run] of view.keys ?? []) keys.bind(key, does, run, view.title);
 }
@@ -187,7 +187,18 @@ function bindKeys() {
 function back() {
   close();
   if (router.address.peek().searchParams.get("q")) router.setQuery({q: ""});
-  else if (history.length > 1) history.back();
+  else router.back();
+}
+
+// Another view takes the focus, so that a screen reader and the keys begin there.
+function followFocus() {
+  let shown = router.address.peek().pathname;
+  store.effect(() => {
+    const {pathname} = router.address.value;
+    if (pathname === shown) return;
+    shown = pathname;
+    queueMicrotask(() => document.getElementById("content")?.focus({preventScroll: true}));
+  });
 }
 
 await openReport();
@@ -197,4 +208,5 @@ bindKeys();
 keys.start();
 away.start();
 store.effect(() => render(page(), root));
+followFocus();
 void store.start();

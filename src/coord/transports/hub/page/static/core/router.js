@@ -44,9 +44,19 @@ const inFile = inBrowser && location.protocol === "file:";
 const shownAddress = () => (inFile ? new URL(location.hash.slice(1) || "/", "http://report/") : new URL(location.href));
 export const address = signal(inBrowser ? shownAddress() : new URL("http://page/"));
 
+// Each step says how many of this page lie before it, so that "back" never leaves the page.
+const steps = () => history.state?.steps ?? 0;
+
 function write(url, replace) {
-  history[replace ? "replaceState" : "pushState"](null, "", inFile ? `#${url.pathname}${url.search}` : url);
+  const state = {steps: steps() + (replace ? 0 : 1)};
+  history[replace ? "replaceState" : "pushState"](state, "", inFile ? `#${url.pathname}${url.search}` : url);
   address.value = url;
+}
+
+// Returns to what was shown before; at the first step of this page, to the overview.
+export function back() {
+  if (steps() > 0) history.back();
+  else if (!["/", "/now"].includes(address.peek().pathname)) go("/now", {replace: true});
 }
 
 // Shows another address; `replace` leaves no step in the history. A moment of the past is kept.

@@ -1,4 +1,5 @@
-// Short notes at the edge of the page, read out by screen readers: toast("Released", {tone: "ok", undo}).
+// Short notes at the edge of the page, read out by screen readers: toast("Released", {tone: "ok", undo}). A note with a
+// `place` replaces the one before it there.
 
 import {signal} from "../core/store.js";
 import {html, icon, nothing, repeat} from "./html.js";
@@ -6,9 +7,9 @@ import {html, icon, nothing, repeat} from "./html.js";
 const notes = signal([]);
 let newest = 0;
 
-export function toast(words, {tone = "ok", detail = "", undo = null, seconds = 6} = {}) {
-  const note = {id: ++newest, words, tone, detail, undo};
-  notes.value = [...notes.peek().slice(-3), note];
+export function toast(words, {tone = "ok", detail = "", undo = null, seconds = 6, place = ""} = {}) {
+  const note = {id: ++newest, words, tone, detail, undo, place};
+  notes.value = [...notes.peek().filter((each) => !place || each.place !== place).slice(-3), note];
   setTimeout(() => dismiss(note.id), seconds * 1000 * (tone === "bad" ? 2 : 1));
 }
 

@@ -140,7 +140,7 @@ const taskAct = (record, verb, label, words) => act({
 function agents(sessions, context) {
   if (shape.value === "rows" || sessions.length > CARDS_MAX) {
     return html`<div class="table agents" role="presentation"><div class="line head" aria-hidden="true"><span>Agent</span><span>State</span><span>Task</span><span>File</span>
-      <span>Seen</span><span>Context</span><span>Cost</span></div>
+      <span class="number">Seen</span><span class="number">Context</span><span class="number">Cost</span></div>
       ${list({items: sessions, height: 40, label: "Agents", key: (each) => each.session, row: (each) => agentRow(each, context)})}</div>`;
   }
   return html`<ul class="cards">${repeat(sessions, (each) => each.session, (each) => html`<li>${agentCard(each, context)}</li>`)}</ul>`;
