@@ -3,7 +3,7 @@
 from coord.core import keys
 from coord.core.errors import NotFound
 from coord.core.ids import part_ids
-from coord.core.locks.locks import LockAt
+from coord.core.locks.locks import LockAt, require_lock
 from coord.core.locks.schema import LockRequest, Mode
 from coord.core.locks.table import blocking_locks, load_table
 from coord.core.messages.quoting import quote, quote_name
@@ -131,7 +131,7 @@ def _explain_files(chain: Chain, name: str, spec: Spec, depth: int) -> bool:
 
 def explain_holder(chain: Chain, lock_at: LockAt, depth: int, purpose: str = "") -> None:
     """Add who holds a lock, what that session waits for, and what frees the lock."""
-    lock = lock_at.lock
+    lock = require_lock(chain.tx, lock_at.key)  # with its fence
     who, resource = chain.who(lock.owner, lock.agent), quote_name(lock.resource.removeprefix("file:"))
     note = f": {quote(lock.reason)}" if lock.reason else ""
     text = f"{who} holds {resource} ({lock.mode.value}, fence {lock.fence}){note}"

@@ -62,7 +62,7 @@ def test_plan_task_and_why_follow_the_log(browser: Browser, place: Place) -> Non
         expect(page.get_by_role("link", name=re.compile(r"^A-1: in progress"))).to_be_visible()
         place.coord("task", "add", "C-2", "--depends-on", "C-1", agent="ada")
         expect(nodes).to_have_count(len(TASKS) + 1)
-        page.keyboard.press("b")
+        page.keyboard.press("v")
         expect(page.get_by_role("region", name="In progress")).to_contain_text("ada")
         page.get_by_role("link", name="A-3").click()
         expect(page.get_by_role("heading", name="A-3")).to_be_visible()
@@ -106,7 +106,7 @@ def test_locks_agents_and_claims_are_explained(browser: Browser, place: Place) -
             "coord preempt file:src/app.py"
         )
         page.goto(f"{place.hub.url}/why/agent/s-bob")
-        expect(page.get_by_text("Bob is idle")).to_be_visible()
+        expect(page.get_by_text("bob is idle")).to_be_visible()
         page.goto(f"{place.hub.url}/why/task/shop/nothing")
         expect(page.get_by_role("alert")).to_contain_text("no task nothing")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360

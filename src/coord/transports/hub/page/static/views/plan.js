@@ -5,7 +5,8 @@ import {asked} from "../core/asked.js";
 import {derived} from "../core/derive.js";
 import {count, duration, left, number, percent} from "../core/format.js";
 import {BOARD, criticalPath, fits, overview, projectsOf, structureWatch, toneOf} from "../core/plan.js";
-import {link, setQuery} from "../core/router.js";
+import {isReport} from "../core/report.js";
+import {address, link, setQuery} from "../core/router.js";
 import {remembered, signal} from "../core/store.js";
 import {chip, choice, code, css, empty, failed, filterField, foreign, heading, html, icon, nothing, skeleton} from "../parts/html.js";
 import {list} from "../parts/list.js";
@@ -19,9 +20,10 @@ let wantedOffset = 0;
 
 const flip = () => { shape.value = shape.peek() === "lanes" ? "board" : "lanes"; };
 const flipPath = () => { showsPath.value = !showsPath.peek(); };
+const here = (run) => () => { if (address.peek().pathname === "/plan") run(); };
 
 export const view = {path: "/plan", title: "Plan", key: "p", icon: "plan", order: 2, render,
-  keys: [["b", "Lanes or board", flip], ["c", "Mark the critical path", flipPath]]};
+  keys: [["v", "Lanes or board", here(flip)], ["x", "Mark the critical path", here(flipPath)]]};
 
 // A snapshot of the hub may be a second old; then the layout lacks what was added since.
 const layoutOf = asked(async (key) => {
@@ -43,8 +45,8 @@ function render(context) {
   const project = query.project && projects.some(([name]) => name === query.project) ? query.project : projects[0][0];
   const found = overview(state, project, Math.floor(now / TICK_MS) * TICK_MS);
   return html`${heading("Plan", projectChoice(projects, project), html`${filterField(q, (text) => setQuery({q: text}), "Filter tasks")}
-      ${choice("Shape", shape.value, [["lanes", "Lanes"], ["board", "Board"]], (value) => { shape.value = value; })}`)}
-    ${shape.value === "board" ? html`${summary(found, null)}${board(found, project, context)}` : lanes(found, project, context)}`;
+      ${isReport() ? nothing : choice("Shape", shape.value, [["lanes", "Lanes"], ["board", "Board"]], (value) => { shape.value = value; })}`)}
+    ${shape.value === "board" || isReport() ? html`${summary(found, null)}${board(found, project, context)}` : lanes(found, project, context)}`;
 }
 
 const nothingPlanned = () => empty("There is no plan", html`${code("coord plan init")} writes an example, ${code("coord plan load plan.yaml")} loads it, and ${code("coord task add T-1")} adds a single task.`);
@@ -60,7 +62,7 @@ function summary({all}, path) {
   const parts = [...BOARD].reverse().filter(([name]) => all[name]);
   return html`<section class="panel progress" aria-label="Progress">
     <div class="sum"><b class="large">${percent(share)}</b><span class="muted">${number(all.done)} of ${count(all.total, "task")} done</span>
-      ${path?.tasks.length ? html`<button type="button" class="button small" aria-pressed=${showsPath.value} @click=${flipPath} title="Mark the critical path (c)">${icon("now")}<span>Critical path: ${
+      ${path?.tasks.length ? html`<button type="button" class="button small" aria-pressed=${showsPath.value} @click=${flipPath} title="Mark the critical path (x)">${icon("now")}<span>Critical path: ${
         count(path.tasks.length, "task")}${path.estimated ? `, ${duration(path.seconds)}` : ""}</span></button>` : nothing}</div>
     <div class="stacked" role="img" aria-label=${parts.map(([name, label]) => `${label}: ${all[name]}`).join(", ")}>${parts.map(([name, , tone]) => html`
       <i data-tone=${tone} ${css({"flex-grow": String(all[name])})}></i>`)}</div>

@@ -4,7 +4,8 @@
 import {get, path} from "../core/api.js";
 import {asked} from "../core/asked.js";
 import {nameOf} from "../core/derive.js";
-import {ago, left, quoted, resource, visible} from "../core/format.js";
+import {ago, left, quoted, resource} from "../core/format.js";
+import {isReport} from "../core/report.js";
 import {link, setQuery} from "../core/router.js";
 import {treeOf, whyMerge} from "../core/why.js";
 import {command} from "../parts/act.js";
@@ -31,6 +32,7 @@ function render(context) {
   if (kind === "alert") return alert(id, context);
   if (kind === "merge") return chain(kind, id, whyMerge(state.recent, id), context);
   if (!ASK[kind]) return empty("There is no such question", html`Ask about a task, a lock, an agent or a merge.`);
+  if (isReport()) return html`${head(kind, id, context)}${empty("A report has no hub to ask", "The plan and the locks of a time show what something waited for.")}`;
   if (context.past) {
     return html`${head(kind, id, context)}${empty("The hub answers for the present", "The reasons of another time are in the plan and the locks of that time.",
       html`<button class="button" @click=${() => setQuery({at: ""}, {replace: false})}>Back to live</button>`)}`;
@@ -67,7 +69,7 @@ const head = (kind, id, {state}) => {
 function chain(kind, id, {answer, reasons, remedy}, context) {
   const project = kind === "task" ? id.split("/")[0] : "";
   return html`${head(kind, id, context)}<section class="panel why" aria-label="The chain of reasons">
-    <p class="answer" role="status">${foreign(sentence(answer))}</p>
+    <p class="answer" role="status">${foreign(answer)}</p>
     ${reasons.length ? links(treeOf(reasons), project, context) : nothing}</section>
     ${remedy ? html`<section class="panel remedy" aria-label="What frees it"><p class="muted">What frees it</p><h2>${icon("play")}<span>${foreign(remedy.text)}</span></h2>
       ${command(lineOf(remedy.command, project))}<p class="muted">${remedy.command.some((word) => /^[A-Z]+$/.test(word)) ? "Fill in what is in capitals." : "Run it in a terminal of the repository."}${shortcut(remedy, kind, id)}</p></section>`
@@ -75,7 +77,6 @@ function chain(kind, id, {answer, reasons, remedy}, context) {
 }
 
 export const lineOf = (words, project) => ["coord", ...(project && words[0] === "task" ? ["--project", project] : []), ...words].map(quoted).join(" ");
-const sentence = (text) => visible(text).replace(/^./u, (first) => first.toUpperCase());
 
 const shortcut = (remedy, kind, id) => (remedy.command[0] === "decide" ? html` Or answer it under <a class="plain" href="/now">Now</a>.`
   : remedy.command[0] === "task" && kind === "task" ? html` Or use the buttons of <a class="plain" href=${link.task(id.split("/")[0], remedy.command[2])}>the task</a>.`
