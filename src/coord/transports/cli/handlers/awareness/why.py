@@ -56,8 +56,8 @@ def time_text(reason: Reason, now_ms: int) -> str:
 
 
 def drawn(reply: WhyReply, room: int) -> str:
-    """Return the chain as lines of at most `room` cells, each link below what it explains."""
-    lines = wrapped(reply.answer, room)
+    """Return the chain below its answer, as lines of at most `room` cells, each below what it explains."""
+    lines: list[str] = []
     for reason in reply.reasons:
         indent = INDENT * (reason.depth + 1)
         time = time_text(reason, reply.now_ms)

@@ -37,7 +37,6 @@ def test_links_stand_below_what_they_explain_with_their_times() -> None:
     ]
     reply = WhyReply(NOW, "b waits", reasons, Remedy("Answer ann", ["decide", "q1", "it's ok"]))
     assert drawn(reply, 80).splitlines() == [
-        "b waits",
         "  it depends on a",
         "    ann works on a (for 5s, 1m left)",
         "To free it: Answer ann",
