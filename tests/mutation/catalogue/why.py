@@ -29,6 +29,13 @@ MUTANTS = [
         (f"{_WHY}/test_tasks.py::test_what_two_tasks_wait_for_is_explained_once",),
     ),
     Mutant(
+        "a question of another project is quoted",
+        "coord.core.why.chain:Chain._explain_question",
+        'self._project in ("", question.project)',
+        "True",
+        (f"{_WHY}/test_chain.py::test_a_question_of_another_project_is_named_and_not_quoted",),
+    ),
+    Mutant(
         "a full track is no reason",
         f"{_TASKS}:_explain_ready",
         "if held or full:",

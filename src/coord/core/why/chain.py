@@ -42,8 +42,9 @@ class _Offer(NamedTuple):
 class Chain:
     """Reasons in the order of reading, and the remedies that they offer."""
 
-    def __init__(self, tx: Transaction, now: int) -> None:
-        self.tx, self.now = tx, now
+    def __init__(self, tx: Transaction, now: int, project: str = "") -> None:
+        """`project`: whose questions are quoted; a reader of one project does not read those of others."""
+        self.tx, self.now, self._project = tx, now, project
         self.reasons: list[Reason] = []
         self._offers: list[_Offer] = []
         self._seen: set[tuple[str, str]] = set()
@@ -144,7 +145,9 @@ class Chain:
         who, subject = self.who(question.session, question.agent), ("question", question.id)
         words = "asks for permission" if question.kind is QuestionKind.PERMISSION else "asks a person"
         times = {"since_ms": question.asked_ms, "until_ms": question.expires_ms}
-        self.add("question", f"{who} {words}: {quote(question.text)}", depth, subject=subject, **times)
+        own = self._project in ("", question.project)
+        text = quote(question.text) if own else f"{question.id} in another project"
+        self.add("question", f"{who} {words}: {text}", depth, subject=subject, **times)
         if question.kind is not QuestionKind.ATTENTION:
             self.offer(ANSWER, depth, f"Answer {who}", "decide", question.id, "ANSWER")
 
@@ -180,7 +183,7 @@ _BLOCKS = {"lock": "holds", "queue": "waits ahead for", "claim": "works on", "tr
 def why_session(tx: Transaction, command: WhySession, now: int) -> WhyReply:
     """Say why a session does not go on."""
     name = find_peer(tx, command.session)
-    chain = Chain(tx, now)
+    chain = Chain(tx, now, command.project)
     session = tx.get(keys.session(name), Session) or Session()
     who = chain.who(name)
     if chain.explain_session(name, 0):

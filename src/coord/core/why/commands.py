@@ -54,6 +54,8 @@ class WhyLock(Command, frozen=True):
     reads_only = True
     repository: str
     resource: str
+    project: str = ""
+    """Whose questions are quoted: those of this project, or of all."""
 
 
 class WhySession(Command, frozen=True):
@@ -63,3 +65,5 @@ class WhySession(Command, frozen=True):
     reply = WhyReply
     reads_only = True
     session: str
+    project: str = ""
+    """Whose questions are quoted: those of this project, or of all."""

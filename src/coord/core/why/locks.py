@@ -15,7 +15,7 @@ HOLDERS_MAX, WAITERS_MAX = 20, 20
 
 def why_lock(tx: Transaction, command: WhyLock, now: int) -> WhyReply:
     """Say who holds a resource or a part of it, and what these sessions wait for."""
-    chain = Chain(tx, now)
+    chain = Chain(tx, now, command.project)
     resources = parse_resource(command.resource, command.repository)
     found = {
         lock_at.key: lock_at

@@ -30,7 +30,7 @@ def why_task(tx: Transaction, command: WhyTask, now: int) -> WhyReply:
     project, name = command.project, command.task
     if tx.get(keys.task(project, name), Task) is None and tx.get(keys.spec(project, name), Spec) is None:
         raise NotFound(f"project {project} has no task {name}", hint="coord task list prints them")
-    chain = Chain(tx, now)
+    chain = Chain(tx, now, project)
     return chain.reply(f"{quote_name(name)} {_explain(chain, project, name, 0)}")
 
 

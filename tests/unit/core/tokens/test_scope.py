@@ -43,7 +43,6 @@ NOT_OF_A_PROJECT = {
     *("FindSession", "GetSession", "GetSessionMemory", "GetStatus", "Heartbeat", "IsWaiting", "JoinGroup"),
     *("LeaveGroup", "ListDelegations", "ListGroups", "ListHung", "ListSessions", "PeekMessages"),
     *("ReceiveMessages", "Register", "SendMessage", "ShowGroup", "TokenMayAct", "UpdateSession"),
-    "WhySession",
     # a question belongs to the project of its session, which its rule compares with the token
     *("AnswerQuestion", "AskQuestion", "GetQuestion", "WithdrawQuestion"),
     # an alert belongs to the project of its session, which its rule compares with the token
@@ -54,7 +53,7 @@ NOT_OF_A_PROJECT = {
     *("EndToolCall", "GetLocks", "ListLockPeriods", "ListLockRequests", "ListLocks", "ListWaits"),
     *("PeekWait", "PreemptLock", "RecordCommit", "RecordMerge", "ReleaseHookLocks", "ReleaseLocks"),
     *("RecordCommitRefusal", "RecordRestore"),
-    *("RenewLocks", "StealLock", "WatchLocks", "WhyLock", "WithdrawWait"),
+    *("RenewLocks", "StealLock", "WatchLocks", "WithdrawWait"),
     # claims of one session, data by its digest, what changes nothing, and tokens by their own rules
     *("GetChunks", "GetSessionClaims", "PutChunk", "GetLimits", "Sweep"),
     *("FindToken", "ListTokens", "MarkTokenUsed", "RevokeToken", "RotateToken"),

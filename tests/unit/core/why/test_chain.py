@@ -6,6 +6,7 @@ from coord.core.identity import ProcessState
 from coord.core.routing.commands import EnableAgent
 from coord.core.why import chain
 from coord.core.why.chain import Chain
+from coord.core.why.commands import WhySession
 from tests.support.rule_harness import T0
 from tests.support.why_harness import WhyHarness, remedy, texts
 
@@ -30,6 +31,17 @@ def test_a_chain_of_waits_ends_at_the_question_that_a_person_has_to_answer() -> 
     ]
     assert (found.answer, remedy(found)) == ("c is held up", ["decide", question, "ANSWER"])
     assert [reason.subject for reason in found.reasons][:2] == ["file:y.py", "b"]
+
+
+def test_a_question_of_another_project_is_named_and_not_quoted() -> None:
+    """A token of one project reads no question of another one."""
+    harness = WhyHarness()
+    harness.begin("a")
+    harness.ask_person("a", "The password is x?")
+    for project, quoted in (("", True), ("p", True), ("other", False)):
+        (reason,) = harness.engine.call(WhySession("a", project)).reasons
+        assert ("password" in reason.text) is quoted
+        assert reason.subject == "q1"
 
 
 def test_a_live_holder_that_waits_for_nothing_is_asked() -> None:
