@@ -43,7 +43,7 @@ def _take(page: Page, folder: Path) -> None:
         page.screenshot(path=folder / f"{name}.png")
     page.goto(_at(page, "/plan"))
     page.get_by_text("Live", exact=True).wait_for()
-    page.keyboard.press("b")
+    page.keyboard.press("h")
     for _ in range(5):
         page.keyboard.press("[")
         page.wait_for_timeout(150)

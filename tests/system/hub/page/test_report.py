@@ -35,7 +35,7 @@ def test_a_report_opens_without_a_server(tmp_path: Path) -> None:
             page.get_by_text("Report of").wait_for()
             page.get_by_role("link", name="Locks").click()
             page.get_by_text("2.py").wait_for()
-            page.keyboard.press("b")
+            page.keyboard.press("h")
             for left in (2, 1):
                 page.keyboard.press("[")
                 page.get_by_text(f"{left} / 3").wait_for()

@@ -88,7 +88,7 @@ function header(made, status) {
       who.project ? html`<span class="muted">/ ${who.project}</span>` : nothing}</span>
     <span class="space"></span>
     ${connection(status, made)}
-    <button class="bare" @click=${toggle} aria-label="Look back in time" aria-pressed=${made.past ? "true" : "false"} title="Look back in time (b)">${icon("clock")}</button>
+    <button class="bare" @click=${toggle} aria-label="Look back in time" aria-pressed=${made.past ? "true" : "false"} title="Look back in time (h)">${icon("clock")}</button>
     <button class="bare" @click=${() => toast(nextTheme(), {seconds: 2, place: "theme"})} aria-label="Theme: ${THEMES.find(([name]) => name === theme.value)?.[1]}" title="Theme (t)">${icon(THEME_ICONS[theme.value] ?? "auto")}</button>
     <button class="who bare" @click=${showAccount} aria-label="You: ${who.user || who.label || "a browser"}, ${who.role}">${icon("agent")}<span>${who.user || who.label || "you"}</span>
       <span class="role">${who.role}</span></button>
@@ -175,7 +175,7 @@ function bindKeys() {
   keys.bind("j", "Next row", () => keys.moveFocus(1));
   keys.bind("k", "Row before", () => keys.moveFocus(-1));
   keys.bind("Escape", "Back, or out of a filter", back);
-  keys.bind("b", "Look back in time, or return to what is now", toggle, "Time");
+  keys.bind("h", "Look back in time, or return to what is now", toggle, "Time");
   keys.bind("[", "Entry before", stepBack, "Time");
   keys.bind("]", "Next entry", stepOn, "Time");
   keys.bind("p", "Play or pause", playOrPause, "Time");
