@@ -199,6 +199,8 @@ def cursor_base(name: str) -> str:
 
 LIMITS = "limits"
 SETTINGS = "settings"
+HELD_WORK = "work_mode/all"
+"""Who pauses, drains or stops all agents."""
 COUNT_CLAIMS = "count/claims"
 COUNT_SESSIONS = "count/sessions"
 

@@ -54,6 +54,15 @@ class ProjectAgents(Stored, frozen=True, tag=1):
     sessions: tuple[str, ...] | None = None
 
 
+class HeldWork(Stored, frozen=True, tag=1):
+    """Who pauses, drains or stops all agents (`work_mode.py`); there is no record while they go on."""
+
+    mode: str
+    reason: str = ""
+    by: str = ""
+    since_ms: int = 0
+
+
 class Setting(NamedTuple):
     """The values that a setting may have, and its reason."""
 
@@ -131,6 +140,11 @@ _DEFAULTS = Settings()
 def settings_of(tx: Transaction) -> Settings:
     """Return the settings of the tenant."""
     return tx.get(keys.SETTINGS, Settings) or _DEFAULTS
+
+
+def held_work(tx: Transaction, *, person: bool = False) -> HeldWork | None:
+    """Return what holds up a session that asks for something new; a person is never held up."""
+    return None if person else tx.get(keys.HELD_WORK, HeldWork)
 
 
 def check_setting(name: str, value: Value) -> Value:

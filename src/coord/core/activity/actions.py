@@ -123,6 +123,8 @@ NOT_ACTIONS = {
     "clock.accepted": "a person did it, to the store",
     "settings.changed": "a person did it, to the store",
     "limits.set": "a person did it, to the store",
+    "work.held": "a person did it, to all agents",
+    "work.resumed": "a person did it, to all agents",
     "session.updated": "a report; what the session does is logged by itself",
     "session.compacted": "the tool did it, not the agent",
     "token.created": "access, not work",

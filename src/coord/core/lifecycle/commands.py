@@ -50,7 +50,8 @@ class Deregister(SessionCommand, frozen=True):
     """End a session and its sub-agents; `session` may name a sub-agent of the caller, or a dead session.
 
     With `to_parent` the locks that hooks took for it go to its parent, because its edits are still there.
-    `read`: the files that the caller read and that are not in the ledger yet.
+    `read`: the files that the caller read and that are not in the ledger yet. With `force` a person ends any
+    session; the reason is recorded.
     """
 
     rule = "coord.core.lifecycle.end:deregister"
@@ -58,6 +59,8 @@ class Deregister(SessionCommand, frozen=True):
     session: str = ""
     to_parent: bool = False
     read: tuple[str, ...] = ()
+    force: bool = False
+    reason: str = ""
 
 
 class HandoffReply(Reply, frozen=True):

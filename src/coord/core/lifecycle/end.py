@@ -7,7 +7,7 @@ room. The others are marked, so that no command of theirs is accepted, and the s
 import msgspec
 
 from coord.core import keys
-from coord.core.errors import NotFound, Refused
+from coord.core.errors import Invalid, NotFound, Refused
 from coord.core.lifecycle.commands import Deregister, DeregisterReply
 from coord.core.lifecycle.hung import report_hang
 from coord.core.lifecycle.takeover import pass_to_parent
@@ -27,6 +27,8 @@ from coord.core.sessions.identify import (
     ancestors,
     count_crew_change,
     find_session,
+    is_person,
+    name_of_person,
     unlist_process,
 )
 from coord.core.sessions.liveness import evidence_of, liveness, thresholds_of
@@ -115,19 +117,22 @@ def end_session(
 def deregister(tx: Transaction, command: Deregister, now: int) -> DeregisterReply:
     """End the caller's session, one of its sub-agents or a dead session, with the sub-agents below it.
 
-    A session that names a process in which no agent runs is ended like a dead one.
+    A session that names a process in which no agent runs is ended like a dead one. A person may end any one,
+    by force.
     """
     own = find_session(tx, command.caller, now)
+    if command.force:
+        _check_force(command, own)
     name = find_peer(tx, command.session) if command.session else own
     session = tx.get(keys.session(name), Session)
     if session is None or session.ended_ms:
         raise NotFound(f"there is no session {name}", hint="coord peers lists the sessions")
     evidence = evidence_of(tx, session)
     dead = evidence is not None and evidence.refutes
-    if name != own and own not in ancestors(tx, name) and not dead:
+    if name != own and own not in ancestors(tx, name) and not dead and not command.force:
         raise Refused(
             f"session {name} is not yours and is not proven dead",
-            hint=f"end it in its own terminal, or: coord register --replaces {name} --force --reason WHY",
+            hint=f"end it in its own terminal; a person may: coord dereg {name} --force --reason WHY",
         )
     held = locks_of(tx, name)
     if name == own:
@@ -137,8 +142,10 @@ def deregister(tx: Transaction, command: Deregister, now: int) -> DeregisterRepl
             log_reads(tx, session, command.read, now)
         freed = end_session(tx, session, "deregistered", now)
     else:
-        proof = f" ({evidence.detail})" if dead and evidence is not None else ""
-        freed = end_session(tx, session, "terminated", now, evidence=f"{own} ended it{proof}", by=own)
+        proof = command.reason or (evidence.detail if dead and evidence is not None else "")
+        ended_by = name_of_person(command.caller) if command.force else own
+        note = f"{ended_by} ended it{f' ({proof})' if proof else ''}"
+        freed = end_session(tx, session, "terminated", now, evidence=note, by=own)
     freed += end_claims(tx, name, ReleaseReason.VOLUNTARY, "its session has ended", now)
     above = tx.get(keys.session(session.parent), Session) if command.to_parent and session.parent else None
     heir = above if above is not None and not above.ended_ms else None
@@ -148,6 +155,14 @@ def deregister(tx: Transaction, command: Deregister, now: int) -> DeregisterRepl
     below = end_children(tx, session, now, heir)
     grant_waiters(tx, freed + below.freed, now)
     return DeregisterReply(name, released, below.sessions)
+
+
+def _check_force(command: Deregister, own: str) -> None:
+    """Refuse to end a session by force without a person or a reason."""
+    if not command.reason:
+        raise Invalid("--force requires --reason", hint="--force --reason 'why'")
+    if not is_person(command.caller, own):
+        raise Refused(f"{own} is an agent; only people end other sessions", hint="ask a person to do it")
 
 
 def _end_locks(

@@ -16,7 +16,7 @@ from coord.core.transaction import Transaction
 
 def report_hang(tx: Transaction, session: Session, now: int) -> Session:
     """Report that a session hangs, once until it is heard of again; return the session to write."""
-    if session.hung_beat_ms == session.beat_ms:
+    if session.hung_beat_ms == session.beat_ms or session.person:  # a person may be silent
         return session
     silent_s = (now - session.beat_ms) // 1000
     tx.emit(SessionHung(session.session_id, session.agent, silent_s, session.runner is not None))

@@ -30,6 +30,7 @@ from coord.core.locks.locks import (
     prefetch_owners,
     projects_nest,
     read_lock,
+    refuse_if_stopped,
 )
 from coord.core.locks.resources import REQUEST_RESOURCES_MAX, Resource, parse_resources
 from coord.core.locks.schema import (
@@ -76,6 +77,7 @@ LOOK_MS = 2_000
 def acquire_locks(tx: Transaction, command: AcquireLocks, now: int) -> LockReply:
     """Acquire all locks of a request or none; a request that is not granted waits or is denied."""
     session = ensure_session(tx, command.caller, now)
+    refuse_if_stopped(tx, session)
     request = _request_of(command, session, projects_nest(tx, command.resources), now)
     return _acquire(tx, request, command.wait_id, now)
 

@@ -91,7 +91,8 @@ class LockReply(Reply, frozen=True):
     `after_loss`: a session lost a lock there recently and may have left unfinished edits.
     After a deadlock, `lost` names the locks that went to the session `lost_to`, `claims` the tasks that ended
     with them, and `again` everything to request together.
-    `stopped`: the session whose inbox has an emergency, the caller or one of its ancestors.
+    `stopped`: the session whose inbox has an emergency, the caller or one of its ancestors. `held_up`: who
+    has stopped all agents, and why.
     """
 
     outcome: Outcome
@@ -107,6 +108,7 @@ class LockReply(Reply, frozen=True):
     claims: list[str] = []
     again: list[str] = []
     stopped: str = ""
+    held_up: str = ""
 
     @property
     def ok(self) -> bool:
@@ -409,6 +411,7 @@ class StealLock(ResourceCommand, frozen=True, kw_only=True):
     """Take locks from a holder that is gone; with `force`, from any holder, and record the reason.
 
     With a `fence`, one of them must have it: otherwise it is no longer the lock that the caller has seen.
+    With `release` the caller does not get them: they go to the sessions that wait for them.
     """
 
     rule = "coord.core.locks.revoke:steal_lock"
@@ -419,6 +422,7 @@ class StealLock(ResourceCommand, frozen=True, kw_only=True):
     reason: str = ""
     ttl_ms: int = 0
     fence: int = 0
+    release: bool = False
 
 
 class PreemptReply(Reply, frozen=True):
@@ -497,7 +501,8 @@ class BeginToolCall(ResourceCommand, frozen=True, kw_only=True):
     """Lock the files that a tool call writes, or refuse; the locks of its session are extended.
 
     `lease_ms` is the longest time the call may take; `worktree` is the worktree of its files. An emergency
-    in the inbox of the session stops the call, unless it is `despite_emergency`.
+    in the inbox of the session stops the call, and so does a person who stops all agents, unless it is
+    `despite_emergency`.
     """
 
     rule = "coord.core.locks.tool_calls:begin_tool_call"

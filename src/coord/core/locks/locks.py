@@ -47,6 +47,7 @@ from coord.core.sessions.changes import next_change
 from coord.core.sessions.identify import ancestors, caller_reads
 from coord.core.sessions.liveness import evidence_of, thresholds_of
 from coord.core.sessions.schema import Session
+from coord.core.settings import held_work
 from coord.core.transaction import PAGE, Found, Transaction
 
 ENDED_LOCK_KEPT_MS = 90 * 24 * 3600 * 1000
@@ -78,7 +79,15 @@ def lock_reads(command: LockCommand) -> list[str]:
         reads += resource.guard, lock_key
         if not command.reads_only:  # the index is only written; its name takes a digest
             reads.append(keys.session_lock(session, lock_key))
-    return [*reads, keys.waits(session)]
+    return [*reads, keys.waits(session), keys.HELD_WORK]
+
+
+def refuse_if_stopped(tx: Transaction, session: Session) -> None:
+    """Refuse a new lock to an agent while a person has stopped all agents."""
+    if found := held_work(tx, person=session.person):
+        from coord.core.work_mode import refuse_stopped  # noqa: PLC0415 - hardly ever
+
+        refuse_stopped(found)
 
 
 def lock_ranges(command: LockCommand) -> list[Range]:

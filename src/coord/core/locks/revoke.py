@@ -16,6 +16,7 @@ from coord.core.locks.locks import (
     overlapping_locks,
     projects_nest,
     read_lock,
+    refuse_if_stopped,
     requester_of,
     require_lock,
 )
@@ -44,10 +45,11 @@ STEAL_AGE_MS = 600_000
 
 
 def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
-    """End the blocking locks, if each may be stolen, and grant the request of the thief."""
+    """End the blocking locks, if each may be stolen; grant the request of the thief, or those that wait."""
     if command.force and not command.reason:
         raise Invalid("--force requires --reason", hint="--force --reason 'why'")
     thief = ensure_session(tx, command.caller, now)
+    refuse_if_stopped(tx, thief)
     nested = projects_nest(tx, command.resources)
     resources = parse_resources(
         command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact, nested
@@ -88,6 +90,9 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
         notify(tx, owner, "preempt", subject, now, {"resource": lock_at.lock.resource})
         if command.dead_owner:
             freed += declare_dead(tx, owner, notes[key], now)
+    if command.release:
+        grant_waiters(tx, freed, now)
+        return LockReply(Outcome.GRANTED)
     table = load_table(tx, request, now, waiting=())
     if expired := end_expired(tx, table, now):
         freed += expired

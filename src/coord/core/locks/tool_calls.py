@@ -54,6 +54,7 @@ from coord.core.sessions.identify import (
     put_session,
 )
 from coord.core.sessions.schema import CrewChanges, Session
+from coord.core.settings import held_work
 from coord.core.transaction import PAGE, Transaction
 
 CALLS_MAX = 64
@@ -95,6 +96,8 @@ def begin_tool_call(tx: Transaction, command: BeginToolCall, now: int) -> LockRe
     stopped = "" if command.despite_emergency else _stopped(tx, session)
     if stopped:
         return LockReply(Outcome.STOPPED, stopped=stopped)
+    if not command.despite_emergency and (words := _held_up(tx, session)):
+        return LockReply(Outcome.STOPPED, held_up=words)
     reply = LockReply(Outcome.GRANTED)
     if command.resources:
         reply = _lock(tx, command, session, now)
@@ -127,6 +130,16 @@ def _stopped(tx: Transaction, session: Session) -> str:
         if found is not None and found.emergencies and not found.ended_ms:
             return name
     return ""
+
+
+def _held_up(tx: Transaction, session: Session) -> str:
+    """Return who has stopped all agents, and why; empty if nobody has."""
+    found = held_work(tx, person=session.person)
+    if found is None:
+        return ""
+    from coord.core.work_mode import Mode, words_of  # noqa: PLC0415 - hardly ever
+
+    return words_of(found) if found.mode == Mode.STOPPED else ""
 
 
 def _lock(tx: Transaction, command: BeginToolCall, session: Session, now: int) -> LockReply:

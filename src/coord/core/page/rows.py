@@ -14,6 +14,7 @@ from coord.core.page.state import Fields, Table
 from coord.core.questions.schema import Question, QuestionState
 from coord.core.records import decode
 from coord.core.sessions.schema import Session
+from coord.core.settings import HeldWork
 from coord.core.tasks.schema import ACTIVE, FILES_LOGGED, TITLE_CHARS, AgentRecord, Spec, Task
 from coord.core.tasks.types import TaskStatus
 from coord.core.usage.schema import UsageDay
@@ -218,6 +219,12 @@ def _agent(record: Found, value: bytes) -> Iterator[_Row]:
     yield "agents", (project, agent), fields
 
 
+def _held(record: Found, value: bytes) -> Iterator[_Row]:
+    found = decode(value, HeldWork, record.key)
+    fields = {"mode": found.mode, "reason": found.reason, "by": found.by, "since_ms": found.since_ms}
+    yield "held", (), fields
+
+
 _READERS: dict[str, Callable[[Found, bytes], Iterator[_Row]]] = {
     "session": _session,
     "lock": _lock,
@@ -227,5 +234,6 @@ _READERS: dict[str, Callable[[Found, bytes], Iterator[_Row]]] = {
     "question": _question,
     "alert": _alert,
     "agent": _agent,
+    "work_mode": _held,
 }
 PREFIXES = (*(f"{kind}/" for kind in _READERS), keys.USAGE_PREFIX)

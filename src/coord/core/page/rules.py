@@ -19,7 +19,7 @@ Besides, every event of a session that is known says that it was seen (`seen_ms`
 from typing import Any
 
 Operation = dict[str, Any]
-TABLES = ("sessions", "locks", "waits", "tasks", "questions", "alerts", "agents")
+TABLES = ("sessions", "locks", "waits", "tasks", "questions", "alerts", "agents", "held")
 JOINTS = {"tasks": "/", "agents": "/"}
 RECENT = {
     "messages": 300,
@@ -148,6 +148,8 @@ RULES: dict[str, list[Operation]] = {
     "agent.limited": [
         _change("save", "agents", ("project", "agent"), "project", "agent", limited_until_ms="until_ms"),
     ],
+    "work.held": [_change("put", "held", (), "mode", "reason", "by", since_ms="@at")],
+    "work.resumed": [_drop("held", ())],
     "agent.enabled": [
         _change("put", "agents", ("project", "agent"), "project", "agent", "reason", disabled="!enabled"),
     ],

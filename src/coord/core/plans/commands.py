@@ -240,6 +240,7 @@ class Runnable(StrEnum):
     BLOCKED = "blocked"
     DEADLOCKED = "deadlocked"
     DENIED = "denied"
+    DRAINING = "draining"
 
 
 class NextTask(Reply, frozen=True):

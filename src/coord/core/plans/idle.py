@@ -1,7 +1,8 @@
 """Why the queue has no task for an agent.
 
-Three outcomes: `done` (no task is left), `blocked` (a task will become ready; the reply says what it waits
-for) and `deadlocked` (every task that is left depends on a failed one, so a person has to act).
+Four outcomes: `done` (no task is left), `blocked` (a task will become ready; the reply says what it waits
+for), `deadlocked` (every task that is left depends on a failed one, so a person has to act) and `draining`
+(a person lets the agents finish what they have).
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from coord.core.locks.wait_queue import grant_waiters
 from coord.core.plans.commands import NextTask, Runnable
 from coord.core.ranges import Range
 from coord.core.sessions.schema import Session
+from coord.core.settings import HeldWork
 from coord.core.tasks.dependencies import FINISHED
 from coord.core.tasks.schema import ACTIVE, UNCLAIMED, Task, as_of
 from coord.core.tasks.types import TaskStatus
@@ -34,6 +36,16 @@ def explain_blocked_agent(tx: Transaction, project: str, why: str, until_ms: int
         return NextTask(Runnable.DONE)
     outcome = Runnable.BLOCKED if until_ms else Runnable.DENIED
     return NextTask(outcome, waiting_for=[why], look_ms=until_ms)
+
+
+def explain_held_work(tx: Transaction, project: str, found: HeldWork, now: int) -> NextTask:
+    """Explain why no agent gets a task; `draining` if those that ask shall end, `done` if no task is left."""
+    if not tx.scan(keys.unfinished_prefix(project), limit=1):
+        return NextTask(Runnable.DONE)
+    from coord.core.work_mode import Mode, words_of  # noqa: PLC0415 - hardly ever
+
+    outcome = Runnable.DRAINING if found.mode == Mode.DRAINING else Runnable.BLOCKED
+    return NextTask(outcome, waiting_for=[words_of(found)], look_ms=now + LOOK_MS)
 
 
 def tasks_in_progress(tx: Transaction, project: str) -> dict[str, Task]:

@@ -24,6 +24,7 @@ from coord.core.plans.commands import ClaimNamed, ClaimNext, ClaimReply, NextTas
 from coord.core.plans.idle import (
     explain_blocked_agent,
     explain_empty_queue,
+    explain_held_work,
     reap_dead_holders,
     tasks_in_progress,
 )
@@ -32,6 +33,7 @@ from coord.core.plans.preference import Candidate, merge_preferred, speeds_for
 from coord.core.ranges import Range
 from coord.core.sessions.identify import caller_reads, ensure_session
 from coord.core.sessions.schema import Session
+from coord.core.settings import held_work
 from coord.core.tasks.agent_record import EFFICIENCY_MIN, UNAVAILABLE_STATES, blocked_reason
 from coord.core.tasks.claim_locks import lock_priority, take_claim_locks
 from coord.core.tasks.claims import claim_one, claim_task, record_denials
@@ -61,6 +63,8 @@ def claim_next(tx: Transaction, command: ClaimNext, now: int) -> NextTask:
     agent = session.agent or session.session_id
     if command.registered and (loss := _read_loss(tx, session)):
         return loss
+    if found := held_work(tx, person=session.person):
+        return explain_held_work(tx, command.project, found, now)
     why, until_ms = _agent_blocked(tx, command, session, agent, now)
     if why:
         return explain_blocked_agent(tx, command.project, f"{agent} gets no task: {why}", until_ms)
@@ -140,7 +144,8 @@ def _take(tx: Transaction, command: ClaimNext, session: Session, busy: list[str]
 def next_reads(command: ClaimNext) -> list[str]:
     """Return the keys that a claim reads about its agent."""
     caller = command.caller
-    reads = [*caller_reads(command), keys.agent(command.project, caller.agent or caller.session)]
+    agent = keys.agent(command.project, caller.agent or caller.session)
+    reads = [*caller_reads(command), agent, keys.HELD_WORK]
     if command.registered:
         reads.append(keys.waits(caller.session))
     return reads if command.tenant == UNLIMITED_TENANT else reads + count_keys(caller.session)
@@ -165,7 +170,8 @@ def _agent_blocked(
 def claim_named_reads(command: ClaimNamed) -> list[str]:
     """Return the keys that a claim by task id reads."""
     project, task_id, session = command.project, command.task, command.caller.session
-    reads = [*caller_reads(command), keys.task(project, task_id), keys.spec(project, task_id)]
+    reads = [*caller_reads(command), keys.HELD_WORK]
+    reads += keys.task(project, task_id), keys.spec(project, task_id)
     return [*reads, keys.by_session(session, project, task_id)] if session else reads
 
 
@@ -183,7 +189,7 @@ def claim_named(tx: Transaction, command: ClaimNamed, now: int) -> ClaimReply:
         reason=command.reason,
         user=session.user,
     )
-    result = claim_task(tx, ask, now)
+    result = claim_task(tx, ask, now, person=session.person)
     if not result.success:
         return ClaimReply(False, result.reason, None, result.current_holder, result.detail)
     request = lock_request(tx, command, session, command.task, now)

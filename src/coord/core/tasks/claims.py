@@ -48,6 +48,7 @@ from coord.core.locks.resources import Resource
 from coord.core.locks.wait_queue import grant_waiters
 from coord.core.sessions.liveness import evidence_of
 from coord.core.sessions.schema import Session
+from coord.core.settings import held_work
 from coord.core.sweep import SWEEP_MAX
 from coord.core.tasks import planned as work
 from coord.core.tasks.agent_record import agent_of, limit_agent
@@ -102,22 +103,24 @@ LOSS_KEEP_MS = 30 * 24 * 3600 * 1000
 def claim_reads(command: ClaimTask | ReleaseClaim) -> list[str]:
     """Return the keys that a claim or its release reads, so that a batch loads them together."""
     session, project, task_id = command.session, command.project, command.task
-    reads = [keys.task(project, task_id), keys.by_session(session, project, task_id)]
+    reads = [keys.task(project, task_id), keys.by_session(session, project, task_id), keys.HELD_WORK]
     return reads if command.tenant == UNLIMITED_TENANT else reads + count_keys(session)
 
 
 def claims_reads(command: ClaimTasks) -> list[str]:
     """Return the keys that claims of several tasks read."""
     session = command.session
-    reads = [] if command.tenant == UNLIMITED_TENANT else count_keys(session)
+    reads = [keys.HELD_WORK] if command.tenant == UNLIMITED_TENANT else [keys.HELD_WORK, *count_keys(session)]
     for project, task_id in command.tasks:
         reads += keys.task(project, task_id), keys.by_session(session, project, task_id)
     return reads
 
 
-def claim_task(tx: Transaction, command: ClaimTask, now: int) -> ClaimResult:
+def claim_task(tx: Transaction, command: ClaimTask, now: int, *, person: bool = False) -> ClaimResult:
     """Grant the next generation, unless the task is held or done, or a limit is reached."""
-    result = claim_one(tx, command, command.project, command.task, limits_of(tx, command.tenant), now)
+    result = _held_up(tx, person=person)
+    if result is None:
+        result = claim_one(tx, command, command.project, command.task, limits_of(tx, command.tenant), now)
     if not result.success:
         record_denials(tx, command, {(command.project, command.task): result.reason}, now)
     return result
@@ -125,14 +128,26 @@ def claim_task(tx: Transaction, command: ClaimTask, now: int) -> ClaimResult:
 
 def claim_tasks(tx: Transaction, command: ClaimTasks, now: int) -> list[ClaimResult]:
     """Claim each of several tasks."""
-    limits = limits_of(tx, command.tenant)
-    results = [claim_one(tx, command, project, task_id, limits, now) for project, task_id in command.tasks]
+    limits, held_up = limits_of(tx, command.tenant), _held_up(tx)
+    results = [
+        held_up or claim_one(tx, command, project, task_id, limits, now) for project, task_id in command.tasks
+    ]
     denied = {
         names: each.reason for names, each in zip(command.tasks, results, strict=True) if not each.success
     }
     if denied:
         record_denials(tx, command, denied, now)
     return results
+
+
+def _held_up(tx: Transaction, *, person: bool = False) -> ClaimResult | None:
+    """Return the denial of every claim while a person pauses, drains or stops all agents."""
+    found = held_work(tx, person=person)
+    if found is None:
+        return None
+    from coord.core.work_mode import words_of  # noqa: PLC0415 - hardly ever
+
+    return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=words_of(found))
 
 
 def record_denials(

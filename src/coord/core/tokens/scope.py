@@ -19,7 +19,7 @@ from coord.core.tokens.commands import TokenInfo
 
 TENANT_CHANGES = frozenset(
     (
-        *("ChangeSettings", "DeliverMessage", "SendElsewhere", "SetLimits"),
+        *("ChangeSettings", "DeliverMessage", "SendElsewhere", "SetLimits", "SetWorkMode"),
         *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower", "RebuildFollower", "CheckAlerts"),
         *("NoteReactions", "SendReactionMessage", "DecideReaction"),
     )

@@ -147,8 +147,8 @@ class HookHandler:
         for target in targets:
             connection = self._connect(target.location)
             reply = self._check(connection, target) or self._begin(connection, target)
-            if reply.stopped:
-                refusal = self._emergency(connection, reply.stopped)
+            if reply.stopped or reply.held_up:
+                refusal = self._emergency(connection, reply.stopped, reply.held_up)
                 if not refusal:
                     reply = self._begin(connection, target, despite_emergency=True)
             if not reply.ok:
@@ -227,10 +227,14 @@ class HookHandler:
         location = target.location._replace(repository=find_repository(target.worktree))
         return salvage_first(self._client(location), reply.locks)
 
-    def _emergency(self, connection: Connection, session: str) -> str:
+    def _emergency(self, connection: Connection, session: str, words: str = "") -> str:
         """Return why an emergency stops the call; "" if the call only asks coord, or if none is left."""
         if self._line is not None and not self.event.writes and self._line.only_coord():
             return ""
+        if words:
+            from coord.integrations.hooks.messages import held_up
+
+            return held_up(words)
         from coord.core.messages.commands import PeekMessages
         from coord.integrations.hooks.messages import EMERGENCY, emergency
 

@@ -73,6 +73,14 @@ def emergency(messages: Sequence[MessageInfo], session: str = "") -> str:
     )
 
 
+def held_up(words: str) -> str:
+    """Return why a call is stopped while a person has stopped all agents."""
+    return (
+        f"coord: {words}. Edits and commands are stopped, and nothing was changed. Next: end your turn; a "
+        "person decides when to go on."
+    )
+
+
 def background_denial(resources: Sequence[str]) -> str:
     """Return why a command that needs a lock may not run in the background."""
     return (

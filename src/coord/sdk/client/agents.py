@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coord.core.tasks.schema import Spec
     from coord.core.usage.commands import SpentReply, UsageReply
     from coord.core.why.commands import WhyReply
+    from coord.core.work_mode import WorkModeInfo
 
 
 class AgentCalls(TaskCalls):
@@ -61,6 +62,21 @@ class AgentCalls(TaskCalls):
     def disable_agent(self, name: str, *, reason: str = "") -> AgentInfo:
         """Give an agent no tasks of this project until it is enabled again."""
         return self._enable(name, reason, enabled=False)
+
+    def work_mode(self) -> WorkModeInfo:
+        """Return whether agents get work, and who says so."""
+        from coord.core.work_mode import GetWorkMode
+
+        return self.call(GetWorkMode())
+
+    def set_work_mode(self, mode: str, *, reason: str = "") -> WorkModeInfo:
+        """Pause, drain or stop all agents of the store, or let them go on (`on`), as a person."""
+        from coord.core.work_mode import Mode, SetWorkMode
+
+        if mode not in list(Mode):
+            raise Invalid(f"{short_repr(mode)} is not a mode of work", hint=f"use {', '.join(Mode)}")
+        why = arguments.one_line("reason", reason)
+        return self.call(SetWorkMode(caller=self.caller, mode=Mode(mode), reason=why))
 
     def usage(self, by: str = "agent", *, since_ms: int = 0, all_projects: bool = False) -> UsageReply:
         """Return the tokens and the money used since the day of a time, the most expensive first."""

@@ -230,10 +230,11 @@ class LockCalls(Connection):
         reason: str = "",
         ttl_s: float | None = None,
         fence: int | None = None,
+        release: bool = False,
     ) -> LockReply:
         """Take locks over from a holder that is dead or gone; with `force` from any, for a reason.
 
-        With `fence` only if one of them still has it.
+        With `fence` only if one of them still has it. With `release` they go to the sessions that wait.
         """
         words = self.read_words(resource)
         client = self.store_for(words.texts)
@@ -246,6 +247,7 @@ class LockCalls(Connection):
             reason=arguments.one_line("reason", reason),
             ttl_ms=0 if ttl_s is None else arguments.milliseconds("ttl", ttl_s),
             fence=0 if fence is None else arguments.fence(fence),
+            release=release,
         )
         return _with_notes(client.call(command), words)
 

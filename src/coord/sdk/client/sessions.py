@@ -136,11 +136,15 @@ class SessionCalls(Connection):
         command = GetSessionMemory(caller=self.caller, tenant=self.tenant, session=name)
         return load_session_memory(self.engine, self.log, command, self.caller.project)
 
-    def dereg(self, session: str = "") -> DeregisterReply:
-        """End this session, one of its children or a dead one, and release its locks."""
+    def dereg(self, session: str = "", *, force: bool = False, reason: str = "") -> DeregisterReply:
+        """End this session, one of its children or a dead one, and release its locks.
+
+        With `force` a person ends any session, for a reason.
+        """
         from coord.core.lifecycle.commands import Deregister
 
-        command = Deregister(self.caller, check_id("session id", session) if session else "")
+        name, why = check_id("session id", session) if session else "", arguments.one_line("reason", reason)
+        command = Deregister(self.caller, name, force=force, reason=why)
         reply: DeregisterReply = self.call(command)
         self.mirror_to_user_store(command)
         return reply

@@ -159,7 +159,9 @@ class Worker:
             self._connected = True
             if reply.ok:
                 return self._begin(reply, asked)
-            stays = reply.outcome in (Runnable.BLOCKED, Runnable.DENIED) or keep
+            stays = reply.outcome in (Runnable.BLOCKED, Runnable.DENIED) or (
+                keep and reply.outcome is not Runnable.DRAINING
+            )
             if late or not stays:
                 return self._report_run(reply.outcome.value, reply.waiting_for)
             self._wait_for(reply.waiting_for or [reply.outcome.value])

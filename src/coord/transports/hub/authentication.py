@@ -34,7 +34,7 @@ async def authenticate(hub: Hub, request: Request) -> Identity:
     info, tenant = known.info, known.parsed.tenant
     if info.role is Role.REPORT and request.path not in REPORT_PATHS:
         raise forbidden("this token may only report usage")
-    return Identity(known.store, info.role, tenant, repository, info, request.peer.address)
+    return Identity(known.store, info.role, tenant, repository, info, request.peer.address, from_cookie)
 
 
 async def is_still_valid(hub: Hub, request: Request) -> bool:

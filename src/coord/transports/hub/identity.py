@@ -13,6 +13,7 @@ from coord.core.commands import Command, SessionCommand
 from coord.core.errors import Refused
 from coord.core.events import Origin
 from coord.core.identity import Caller, Process
+from coord.core.ids import is_id
 from coord.core.tasks.commands import (
     AsSession,
     ClaimTask,
@@ -36,7 +37,7 @@ ADMIN_COMMANDS = frozenset(
         *("SetLimits", "ChangeSettings", "SetTrack", "EnableAgent", "DeliverMessage"),
         *("SaveFollower", "LeadFollower", "FailFollower", "ForgetFollower", "RebuildFollower"),
         *("NoteReactions", "SendReactionMessage", "DecideReaction"),
-        *("ResetTask", "RetryTask", "SkipTask", "PreemptLock"),
+        *("ResetTask", "RetryTask", "SkipTask", "PreemptLock", "SetWorkMode"),
     )
 )
 """Commands that change the rules for others, or take something from them."""
@@ -65,6 +66,19 @@ class Identity(NamedTuple):
     """The id of the repository whose locks the request means."""
     token: "TokenInfo | None" = None
     address: str = ""
+    by_cookie: bool = False
+    """A browser sent the request, so a person acts."""
+
+    @property
+    def person_session(self) -> str:
+        """The session in which the person behind a browser acts; "" for other requests.
+
+        A token that is limited to a session is that of an agent.
+        """
+        token = self.token
+        if token is None or not self.by_cookie or token.session:
+            return ""
+        return f"{self.user}-{token.id}" if is_id(f"{self.user}-{token.id}") else token.id
 
     @property
     def user(self) -> str:
@@ -150,7 +164,7 @@ def check_command(identity: Identity, command: Command) -> Command:
         command = within_limits(command, token, identity.tenant, _is_of_this_machine)
     except Refused as error:
         raise forbidden(error.message) from error
-    return _in_name_of(_as_session(command, identity), identity.user)
+    return _in_name_of(_as_session(command, identity), identity)
 
 
 def _as_session(command: Command, identity: Identity) -> Command:
@@ -169,10 +183,12 @@ def _as_session(command: Command, identity: Identity) -> Command:
     return AsSession(caller, command)
 
 
-def _in_name_of(command: Command, user: str) -> Command:
+def _in_name_of(command: Command, identity: Identity) -> Command:
     """Return a command that names the user of the token, wherever it names a user."""
+    user = identity.user
     if isinstance(command, SessionCommand):
-        return replace(command, caller=replace(command.caller, user=user))
+        person = bool(command.caller.session) and command.caller.session == identity.person_session
+        return replace(command, caller=replace(command.caller, user=user, person=person))
     names = _user_fields(type(command))
     return replace(command, **dict.fromkeys(names, user)) if names else command
 

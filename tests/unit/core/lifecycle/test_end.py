@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from coord.core.errors import Dead, NotFound, Refused
-from coord.core.identity import ProcessState
+from coord.core.errors import Dead, Invalid, NotFound, Refused
+from coord.core.identity import Caller, ProcessState
 from coord.core.lifecycle import end as end_module
 from coord.core.lifecycle.commands import Deregister, Register
 from coord.core.lifecycle.end import SILENT_KEPT_MS
@@ -258,3 +258,24 @@ def test_a_failed_session_that_ends_has_failed(harness: LockHarness) -> None:
     harness.engine.call(UpdateSession(caller=harness.who("ann"), status="failed"))
     harness.leave("ann")
     assert found(harness, "ann") == ("ended", "failed")
+
+
+def test_a_person_ends_any_session_by_force_for_a_reason(harness: LockHarness) -> None:
+    """Its locks go on; the session hears who ended it; an agent may not, and nobody without a reason."""
+    harness.lock("ann", "file:a")
+    harness.wait("bob", "file:a")
+    grace = Caller("tty-1", user="grace", person=True)
+    with pytest.raises(Invalid, match="requires --reason"):
+        harness.engine.call(Deregister(grace, "ann", force=True))
+    with pytest.raises(Refused, match="only people"):
+        harness.engine.call(Deregister(harness.who("bob"), "ann", force=True, reason="mine"))
+    with pytest.raises(Refused, match="is not yours"):
+        harness.engine.call(Deregister(grace, "ann", reason="without force"))
+    reply = harness.engine.call(Deregister(grace, "ann", force=True, reason="it runs in circles"))
+    assert reply.released == ["file:a"]
+    assert harness.held() == {("bob", "file:a")}
+    (ended,) = harness.events("session.ended")
+    assert (ended["end_reason"], ended["by"]) == ("terminated", "tty-1")
+    assert ended["evidence"] == "grace ended it (it runs in circles)"
+    with pytest.raises(Dead, match="grace ended it"):
+        harness.beat("ann")

@@ -1,10 +1,12 @@
 """Sessions that hang: reported once to the log and to the parent; those of `coord work` can be ended."""
 
+import msgspec
 import pytest
 
 from coord.core.identity import ProcessState
 from coord.core.lifecycle.commands import ListHung, Register
 from coord.core.locks.commands import BeginToolCall
+from coord.core.sessions.commands import Heartbeat
 from coord.core.sessions.liveness import HUNG_MS
 from coord.core.settings import ChangeSettings, Value
 from coord.core.sweep import Sweep
@@ -84,3 +86,10 @@ def test_the_thresholds_are_those_of_the_store(harness: LockHarness) -> None:
     assert (hung(harness), harness.events("session.hung")) == ([], [])
     pass_and_sweep(harness, 60_000)
     assert (hung(harness), len(harness.events("session.hung"))) == (["kid"], 1)
+
+
+def test_a_person_may_be_silent(harness: LockHarness) -> None:
+    """A page without a visitor sends no heartbeat, and nobody has to look after it."""
+    harness.engine.call(Heartbeat(msgspec.structs.replace(harness.who("grace"), person=True)))
+    pass_and_sweep(harness, 2 * HUNG_MS)
+    assert harness.events("session.hung") == []

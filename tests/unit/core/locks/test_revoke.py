@@ -160,3 +160,18 @@ def test_second_preemption_sees_the_first(harness: LockHarness) -> None:
     assert (second.asked, second.until_ms) == ([], first.until_ms)
     with pytest.raises(NotFound):
         harness.preempt("bob", "file:other", priority=1)
+
+
+def test_a_forced_release_gives_the_lock_to_those_that_wait(harness: LockHarness) -> None:
+    """The one who releases it gets nothing; the holder hears who, and why; the log says it was taken."""
+    harness.lock("ann", "name:n")
+    waiting = harness.wait("bob", "name:n")
+    reply = harness.steal("grace", "name:n", force=True, release=True, reason="ann is on holiday")
+    assert reply.ok
+    assert reply.locks == []
+    assert harness.confirm("bob", waiting).ok
+    assert harness.held() == {("bob", "name:n")}
+    assert "ann is on holiday" in harness.told("ann", "preempt")[0]
+    (ended,) = [event for event in harness.events("lock.released") if event["session"] == "ann"]
+    assert (ended["end_reason"], ended["by"]) == ("stolen", "grace")
+    assert "force" in refused("invalid", lambda: harness.steal("x", "name:n", force=True, release=True))

@@ -35,6 +35,7 @@ def test_rows_hold_what_the_records_say() -> None:
         "questions": 1,
         "alerts": 0,
         "agents": 0,
+        "held": 0,
     }
     (lock,), (wait,), (task,) = (tables[name].values() for name in ("locks", "waits", "tasks"))
     assert (lock["session"], lock["resource"], lock["fence"]) == ("ada", "file:a.py", 1)

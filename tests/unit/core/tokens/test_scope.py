@@ -55,7 +55,7 @@ NOT_OF_A_PROJECT = {
     *("RecordCommitRefusal", "RecordRestore"),
     *("RenewLocks", "StealLock", "WatchLocks", "WithdrawWait"),
     # claims of one session, data by its digest, what changes nothing, and tokens by their own rules
-    *("GetChunks", "GetSessionClaims", "PutChunk", "GetLimits", "Sweep"),
+    *("GetChunks", "GetSessionClaims", "PutChunk", "GetLimits", "GetWorkMode", "Sweep"),
     *("FindToken", "ListTokens", "MarkTokenUsed", "RevokeToken", "RotateToken"),
 }
 """Commands without a project, each for a reason; another one has to be added here or to `scope.py`."""

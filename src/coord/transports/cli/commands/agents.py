@@ -9,6 +9,39 @@ WHY = Flag("reason", "why, in one line; coord records it", "TEXT")
 BY = ("agent", "task", "model", "day", "session", "crew", "change")
 SINCE_S = 30 * 24 * 3600.0
 
+HOLDS = (
+    (
+        "pause",
+        "give no agent a task until coord resume",
+        "coord pause --reason 'the build is red'",
+        "Agents finish what they have; those that wait for a task go on waiting. Only people may.",
+    ),
+    (
+        "drain",
+        "give no agent a task any more; coord work ends",
+        "coord drain --reason 'end of the day'",
+        "Agents finish what they have. coord resume allows new tasks again. Only people may.",
+    ),
+    (
+        "stop",
+        "stop all agents at once; requires --reason",
+        "coord stop --reason 'a key has leaked'",
+        "Hooks refuse their edits and commands, and they get neither locks nor tasks. Only people may.",
+    ),
+    (
+        "resume",
+        "let all agents go on after pause, drain or stop",
+        "coord resume",
+        "Says who held them up, and why. Only people may.",
+    ),
+)
+
+
+def _hold(name: str, summary: str, example: str, details: str) -> CommandSpec:
+    handler = f"coord.transports.cli.handlers.agents:{name}"
+    return CommandSpec(name, summary, handler=handler, examples=(example,), flags=(WHY,), details=details)
+
+
 COMMANDS = (
     CommandSpec(
         "agent list",
@@ -34,6 +67,7 @@ COMMANDS = (
         arguments=(NAME,),
         flags=(WHY,),
     ),
+    *(_hold(*each) for each in HOLDS),
     CommandSpec(
         "route",
         "recommend an agent for a task",

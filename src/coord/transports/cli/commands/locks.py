@@ -122,6 +122,7 @@ COMMANDS = (
             LITERAL,
             Flag("dead-owner", "take it early if the owner's process is proven dead"),
             Flag("force", "take it from a live owner; requires --reason"),
+            Flag("release", "leave it to the sessions that wait for it"),
             REASON,
             FENCE,
         ),

@@ -1,6 +1,6 @@
 """Commands about sessions."""
 
-from coord.transports.cli.commands.flags import BLOB, CAPABILITIES, TASK
+from coord.transports.cli.commands.flags import BLOB, CAPABILITIES, REASON, TASK
 from coord.transports.cli.spec import Argument, CommandSpec, Flag
 
 COMMANDS = (
@@ -101,11 +101,15 @@ COMMANDS = (
         "dereg",
         "end this session and its sub-agents",
         handler="coord.transports.cli.handlers.sessions:dereg",
-        examples=("coord dereg",),
+        examples=("coord dereg", "coord dereg s-otto --force --reason 'it runs in circles'"),
         arguments=(
             Argument(
                 "session", "a child of this session, or a dead session", optional=True, completes="peers"
             ),
+        ),
+        flags=(
+            Flag("force", "end any session, as a person; requires --reason"),
+            REASON._replace(summary="why, in one line; coord records it"),
         ),
         alias="deregister",
     ),

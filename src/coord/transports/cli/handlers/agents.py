@@ -58,6 +58,41 @@ def enable(client: Client, args: EnableArgs) -> Answer:
     return Answer({"agent": _agent_fields(reply)}, f"{reply.name} is enabled")
 
 
+class HoldArgs(Args, frozen=True):
+    """The arguments of `coord pause`, `coord drain`, `coord stop` and `coord resume`."""
+
+    reason: str
+
+
+def pause(client: Client, args: HoldArgs) -> Answer:
+    """Give no agent a task."""
+    return _held(client, "paused", args, "Paused: no agent gets a task until coord resume")
+
+
+def drain(client: Client, args: HoldArgs) -> Answer:
+    """Give no agent a task any more, and let coord work end."""
+    return _held(client, "draining", args, "Draining: agents finish what they have")
+
+
+def stop(client: Client, args: HoldArgs) -> Answer:
+    """Stop all agents at once."""
+    return _held(client, "stopped", args, "Stopped: agents change nothing until coord resume")
+
+
+def resume(client: Client, args: HoldArgs) -> Answer:
+    """Let all agents go on."""
+    before = client.work_mode()
+    reply = client.set_work_mode("on", reason=args.reason)
+    if reply.before == reply.mode:
+        return Answer(fields_of(reply), "Nobody held the agents up")
+    why = f": {before.reason}" if before.reason else ""
+    return Answer(fields_of(reply), f"All agents go on ({before.by} had {before.mode} them{why})")
+
+
+def _held(client: Client, mode: str, args: HoldArgs, line: str) -> Answer:
+    return Answer(fields_of(client.set_work_mode(mode, reason=args.reason)), line)
+
+
 class TrackArgs(Args, frozen=True):
     """The arguments of `coord track`."""
 

@@ -123,6 +123,7 @@ class StealArgs(Args, frozen=True):
     literal: bool
     dead_owner: bool
     force: bool
+    release: bool
     reason: str
     fence: int | None
 
@@ -137,7 +138,10 @@ def steal(client: Client, args: StealArgs) -> Answer:
         force=args.force,
         reason=args.reason,
         fence=args.fence,
+        release=args.release,
     )
+    if args.release:
+        return Answer({"released": args.resource}, f"Released {args.resource}")
     return answer_of(_salvaged(client, reply))
 
 

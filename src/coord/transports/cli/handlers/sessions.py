@@ -241,11 +241,13 @@ class DeregArgs(Args, frozen=True):
     """The arguments of `coord dereg`."""
 
     session: str
+    force: bool
+    reason: str
 
 
 def dereg(client: Client, args: DeregArgs) -> Answer:
     """End a session and release its locks."""
-    reply = client.dereg(args.session)
+    reply = client.dereg(args.session, force=args.force, reason=args.reason)
     released = f"; released {', '.join(reply.released)}" if reply.released else ""
     below = f"; with it {', '.join(reply.terminated)}" if reply.terminated else ""
     return Answer(fields_of(reply), f"Ended {reply.session_id}{below}{released}")

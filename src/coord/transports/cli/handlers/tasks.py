@@ -31,6 +31,7 @@ NOTHING = {
         "The claim was denied",
         "see coord agent list and coord limits show",
     ),
+    Runnable.DRAINING: ("Agents get no more tasks", "end your session; coord resume lets all go on"),
 }
 CLAIM_HINTS = {
     ClaimReason.DENIED_LOCKED: "ask the holder (coord send), or claim it with --no-locks",

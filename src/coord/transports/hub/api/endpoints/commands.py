@@ -13,9 +13,11 @@ import msgspec
 from coord.core.commands import Command, SessionCommand
 from coord.core.errors import Invalid
 from coord.core.identity import Caller
+from coord.core.ids import is_id
 from coord.core.questions.schema import QuestionKind
 from coord.core.tasks.commands import ReleaseClaim
 from coord.core.tasks.types import ReleaseReason
+from coord.core.work_mode import Mode, SetWorkMode
 from coord.sdk.remote.wire import command_types
 from coord.transports.hub.api import replies
 from coord.transports.hub.api.endpoint import BODIES, Asking, Endpoint, role_of, variables_of
@@ -44,6 +46,7 @@ HIDDEN = frozenset(
 RELEASE_REASON = Literal["VOLUNTARY", "ERROR", "PREEMPTED"]
 QUESTION_KIND = Literal["ask", "decision"]
 """The kinds of question that anybody may ask; hooks ask the others."""
+WORK_MODE = Literal["on", "paused", "draining", "stopped"]
 TASK = "/v1/projects/{project}/tasks/{task}"
 SESSION = "/v1/sessions/{session}"
 PUBLIC = (
@@ -117,6 +120,8 @@ PUBLIC = (
     Public("GetLimits", "GET", "/v1/limits"),
     Public("GetSettings", "GET", "/v1/settings", types={"project": OptionalId}),
     Public("Sweep", "POST", "/v1/sweep"),
+    Public("GetWorkMode", "GET", "/v1/work-mode"),
+    Public("SetWorkMode", "PUT", "/v1/work-mode", ("session", "agent"), {"mode": WORK_MODE}),
     Public("ListTokens", "GET", "/v1/tokens"),
     Public("RevokeToken", "DELETE", "/v1/tokens/{id}"),
 )
@@ -268,8 +273,10 @@ def build_from(kind: type[Command], asking: Asking, given: Mapping[str, Any]) ->
     if "session" in names:
         fields["session"] = asking.identity.check_session(given.get("session", ""))
     if issubclass(kind, SessionCommand):
-        fields["caller"] = caller_of(asking, given, kind)
-        if kind.__name__ in ACT_ON_OTHERS:
+        # By force somebody else ends a session: its name is not that of the caller.
+        named = {**given, "session": ""} if fields.get("force") and kind.__name__ in ACT_ON_OTHERS else given
+        fields["caller"] = caller_of(asking, named, kind)
+        if kind.__name__ in ACT_ON_OTHERS and not fields.get("force"):
             del fields["session"]
     elif "session" in names and not kind.reads_only:
         require_session(fields["session"])
@@ -281,6 +288,8 @@ def build_from(kind: type[Command], asking: Asking, given: Mapping[str, Any]) ->
         fields["resources"] = read_resources(given["resources"], asking.repository)
     if "project" in names:
         fields["project"] = asking.identity.check_project(fields.get("project", ""))
+    if kind is SetWorkMode:
+        fields["mode"] = Mode(fields["mode"])
     if kind is ReleaseClaim:
         fields["reason"] = ReleaseReason(fields["reason"])
     if kind.__name__ == "AskQuestion" and "kind" in fields:
@@ -293,14 +302,17 @@ ACT_ON_OTHERS = frozenset(("AckMessages", "Deregister"))
 
 
 def caller_of(asking: Asking, given: Mapping[str, Any], kind: type[Command]) -> Caller:
-    """Return the caller that a request states, as far as its token allows it."""
+    """Return the caller that a request states, as far as its token allows it; a browser is its person."""
     identity, own = asking.identity, kind.__struct_fields__
     session = identity.check_session(given.get("session", ""))
+    agent = "" if "agent" in own else checked("agent", given.get("agent", ""))
     if not kind.reads_only and kind.__name__ not in BY_TOKEN:
+        if not session and identity.person_session:
+            session, agent = identity.person_session, identity.user if is_id(identity.user) else "person"
         require_session(session)
     return Caller(
         session,
-        agent="" if "agent" in own else checked("agent", given.get("agent", "")),
+        agent=agent,
         role=checked("role", given.get("role") or ""),
         project=identity.check_project(given.get("project") or ""),
         parent=given.get("parent", ""),
@@ -310,7 +322,10 @@ def caller_of(asking: Asking, given: Mapping[str, Any], kind: type[Command]) -> 
 
 
 BY_TOKEN = frozenset(
-    ("CreateToken", "RotateToken", "RevokeToken", "ListTokens", "AnswerQuestion", "CloseAlert")
+    (
+        *("CreateToken", "RotateToken", "RevokeToken", "ListTokens", "AnswerQuestion", "CloseAlert"),
+        "SetWorkMode",
+    )
 )
 """Commands that ask for the rights of a token, and for no session."""
 
