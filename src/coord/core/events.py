@@ -61,7 +61,7 @@ SEED_NAMES = {
 
 MODULES = (
     "coord.core.settings",
-    "coord.core.work_mode",
+    "coord.core.messages.work_mode",
     "coord.core.limits",
     "coord.core.sessions.schema",
     "coord.core.activity.schema",

@@ -177,4 +177,27 @@ MUTANTS = [
         "elif False:",
         ("tests/unit/sdk/validation/test_commands.py",),
     ),
+    Mutant(
+        "an agent that sends its token as a cookie is a person",
+        "coord.transports.hub.identity:Identity.person_session",
+        "if token is None or not self.by_cookie or token.session:",
+        "if token is None or not self.by_cookie:",
+        ("tests/unit/transports/hub/page/test_acts.py::test_a_token_of_a_session_is_no_person",),
+    ),
+    Mutant(
+        "the person behind a browser looks like an agent",
+        "coord.transports.hub.identity:_in_name_of",
+        "user=user, person=person",
+        "user=user",
+        (
+            "tests/unit/transports/hub/page/test_acts.py::test_every_act_works_and_the_log_names_its_person_and_address",
+        ),
+    ),
+    Mutant(
+        "everybody who may work may stop everybody",
+        "coord.transports.hub.identity:role_for",
+        "Role.ADMIN if kind.__name__ in ADMIN_COMMANDS else Role.OPERATE",
+        "Role.OPERATE",
+        ("tests/unit/transports/hub/page/test_acts.py::test_a_role_below_is_refused_each_act",),
+    ),
 ]

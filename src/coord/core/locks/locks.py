@@ -85,7 +85,7 @@ def lock_reads(command: LockCommand) -> list[str]:
 def refuse_if_stopped(tx: Transaction, session: Session) -> None:
     """Refuse a new lock to an agent while a person has stopped all agents."""
     if found := held_work(tx, person=session.person):
-        from coord.core.work_mode import refuse_stopped  # noqa: PLC0415 - hardly ever
+        from coord.core.messages.work_mode import refuse_stopped  # noqa: PLC0415 - hardly ever
 
         refuse_stopped(found)
 

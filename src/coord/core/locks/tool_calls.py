@@ -137,7 +137,7 @@ def _held_up(tx: Transaction, session: Session) -> str:
     found = held_work(tx, person=session.person)
     if found is None:
         return ""
-    from coord.core.work_mode import Mode, words_of  # noqa: PLC0415 - hardly ever
+    from coord.core.messages.work_mode import Mode, words_of  # noqa: PLC0415 - hardly ever
 
     return words_of(found) if found.mode == Mode.STOPPED else ""
 

@@ -42,7 +42,7 @@ def explain_held_work(tx: Transaction, project: str, found: HeldWork, now: int) 
     """Explain why no agent gets a task; `draining` if those that ask shall end, `done` if no task is left."""
     if not tx.scan(keys.unfinished_prefix(project), limit=1):
         return NextTask(Runnable.DONE)
-    from coord.core.work_mode import Mode, words_of  # noqa: PLC0415 - hardly ever
+    from coord.core.messages.work_mode import Mode, words_of  # noqa: PLC0415 - hardly ever
 
     outcome = Runnable.DRAINING if found.mode == Mode.DRAINING else Runnable.BLOCKED
     return NextTask(outcome, waiting_for=[words_of(found)], look_ms=now + LOOK_MS)

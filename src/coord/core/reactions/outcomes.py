@@ -7,7 +7,7 @@ from coord.core.messages.schema import Message
 from coord.core.messages.send import send_to
 from coord.core.reactions.commands import DecideReaction, NoteReactions, SendReactionMessage
 from coord.core.reactions.schema import ReactionDecided
-from coord.core.sessions.identify import ensure_session
+from coord.core.sessions.identify import ensure_session, name_of_person
 from coord.core.transaction import Transaction
 
 KIND = "reaction"
@@ -39,7 +39,10 @@ def send_reaction_message(tx: Transaction, command: SendReactionMessage, now: in
 
 def decide_reaction(tx: Transaction, command: DecideReaction, now: int) -> bool:
     """Log a decision; the follower finds it there, whichever process runs it."""
-    session = ensure_session(tx, command.caller, now)
-    decision = "retry" if command.retry else "drop"
-    tx.emit(ReactionDecided(command.id, decision, session.session_id, session.agent))
+    caller, decision = command.caller, "retry" if command.retry else "drop"
+    if caller.session or not caller.token:
+        session = ensure_session(tx, caller, now)
+        tx.emit(ReactionDecided(command.id, decision, session.session_id, session.agent))
+    else:  # the origin of the event names who decided
+        tx.emit(ReactionDecided(command.id, decision, "", name_of_person(caller)))
     return True

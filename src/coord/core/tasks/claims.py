@@ -145,7 +145,7 @@ def _held_up(tx: Transaction, *, person: bool = False) -> ClaimResult | None:
     found = held_work(tx, person=person)
     if found is None:
         return None
-    from coord.core.work_mode import words_of  # noqa: PLC0415 - hardly ever
+    from coord.core.messages.work_mode import words_of  # noqa: PLC0415 - hardly ever
 
     return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=words_of(found))
 

@@ -12,13 +12,13 @@ from coord.sdk.client.tasks import TaskCalls
 from coord.sdk.validation import arguments
 
 if TYPE_CHECKING:
+    from coord.core.messages.work_mode import WorkModeInfo
     from coord.core.plans.commands import NewTask
     from coord.core.routing.commands import AgentInfo
     from coord.core.routing.router import Routing
     from coord.core.tasks.schema import Spec
     from coord.core.usage.commands import SpentReply, UsageReply
     from coord.core.why.commands import WhyReply
-    from coord.core.work_mode import WorkModeInfo
 
 
 class AgentCalls(TaskCalls):
@@ -65,13 +65,13 @@ class AgentCalls(TaskCalls):
 
     def work_mode(self) -> WorkModeInfo:
         """Return whether agents get work, and who says so."""
-        from coord.core.work_mode import GetWorkMode
+        from coord.core.messages.work_mode import GetWorkMode
 
         return self.call(GetWorkMode())
 
     def set_work_mode(self, mode: str, *, reason: str = "") -> WorkModeInfo:
         """Pause, drain or stop all agents of the store, or let them go on (`on`), as a person."""
-        from coord.core.work_mode import Mode, SetWorkMode
+        from coord.core.messages.work_mode import Mode, SetWorkMode
 
         if mode not in list(Mode):
             raise Invalid(f"{short_repr(mode)} is not a mode of work", hint=f"use {', '.join(Mode)}")

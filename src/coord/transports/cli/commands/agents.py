@@ -9,7 +9,7 @@ WHY = Flag("reason", "why, in one line; coord records it", "TEXT")
 BY = ("agent", "task", "model", "day", "session", "crew", "change")
 SINCE_S = 30 * 24 * 3600.0
 
-HOLDS = (
+WORK_MODES = (
     (
         "pause",
         "give no agent a task until coord resume",
@@ -37,7 +37,7 @@ HOLDS = (
 )
 
 
-def _hold(name: str, summary: str, example: str, details: str) -> CommandSpec:
+def _work_mode(name: str, summary: str, example: str, details: str) -> CommandSpec:
     handler = f"coord.transports.cli.handlers.agents:{name}"
     return CommandSpec(name, summary, handler=handler, examples=(example,), flags=(WHY,), details=details)
 
@@ -67,7 +67,7 @@ COMMANDS = (
         arguments=(NAME,),
         flags=(WHY,),
     ),
-    *(_hold(*each) for each in HOLDS),
+    *(_work_mode(*each) for each in WORK_MODES),
     CommandSpec(
         "route",
         "recommend an agent for a task",

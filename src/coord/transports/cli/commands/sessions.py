@@ -101,7 +101,7 @@ COMMANDS = (
         "dereg",
         "end this session and its sub-agents",
         handler="coord.transports.cli.handlers.sessions:dereg",
-        examples=("coord dereg", "coord dereg s-otto --force --reason 'it runs in circles'"),
+        examples=("coord dereg", "coord dereg s-otto --force --reason 'it does nothing useful'"),
         arguments=(
             Argument(
                 "session", "a child of this session, or a dead session", optional=True, completes="peers"

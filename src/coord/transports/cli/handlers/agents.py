@@ -58,28 +58,28 @@ def enable(client: Client, args: EnableArgs) -> Answer:
     return Answer({"agent": _agent_fields(reply)}, f"{reply.name} is enabled")
 
 
-class HoldArgs(Args, frozen=True):
+class WorkModeArgs(Args, frozen=True):
     """The arguments of `coord pause`, `coord drain`, `coord stop` and `coord resume`."""
 
     reason: str
 
 
-def pause(client: Client, args: HoldArgs) -> Answer:
+def pause(client: Client, args: WorkModeArgs) -> Answer:
     """Give no agent a task."""
-    return _held(client, "paused", args, "Paused: no agent gets a task until coord resume")
+    return _set_mode(client, "paused", args, "Paused: no agent gets a task until coord resume")
 
 
-def drain(client: Client, args: HoldArgs) -> Answer:
+def drain(client: Client, args: WorkModeArgs) -> Answer:
     """Give no agent a task any more, and let coord work end."""
-    return _held(client, "draining", args, "Draining: agents finish what they have")
+    return _set_mode(client, "draining", args, "Draining: agents finish what they have")
 
 
-def stop(client: Client, args: HoldArgs) -> Answer:
+def stop(client: Client, args: WorkModeArgs) -> Answer:
     """Stop all agents at once."""
-    return _held(client, "stopped", args, "Stopped: agents change nothing until coord resume")
+    return _set_mode(client, "stopped", args, "Stopped: agents change nothing until coord resume")
 
 
-def resume(client: Client, args: HoldArgs) -> Answer:
+def resume(client: Client, args: WorkModeArgs) -> Answer:
     """Let all agents go on."""
     before = client.work_mode()
     reply = client.set_work_mode("on", reason=args.reason)
@@ -89,7 +89,7 @@ def resume(client: Client, args: HoldArgs) -> Answer:
     return Answer(fields_of(reply), f"All agents go on ({before.by} had {before.mode} them{why})")
 
 
-def _held(client: Client, mode: str, args: HoldArgs, line: str) -> Answer:
+def _set_mode(client: Client, mode: str, args: WorkModeArgs, line: str) -> Answer:
     return Answer(fields_of(client.set_work_mode(mode, reason=args.reason)), line)
 
 

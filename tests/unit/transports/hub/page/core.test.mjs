@@ -38,7 +38,7 @@ test("words of a command line are quoted where a shell would read more into them
   assert.equal(format.quoted("src/a.py"), "src/a.py");
   assert.equal(format.quoted("it's; rm -rf $HOME"), `'it'\\''s; rm -rf $HOME'`);
   assert.equal(format.quoted(""), "''");
-  assert.equal(format.quoted("a\nb"), "'a\nb'");
+  assert.equal(format.quoted("a\nb"), "$'a\\nb'");
 });
 
 test("addresses match their patterns, with escaped names", () => {

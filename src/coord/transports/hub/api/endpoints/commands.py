@@ -14,10 +14,10 @@ from coord.core.commands import Command, SessionCommand
 from coord.core.errors import Invalid
 from coord.core.identity import Caller
 from coord.core.ids import is_id
+from coord.core.messages.work_mode import Mode, SetWorkMode
 from coord.core.questions.schema import QuestionKind
 from coord.core.tasks.commands import ReleaseClaim
 from coord.core.tasks.types import ReleaseReason
-from coord.core.work_mode import Mode, SetWorkMode
 from coord.sdk.remote.wire import command_types
 from coord.transports.hub.api import replies
 from coord.transports.hub.api.endpoint import BODIES, Asking, Endpoint, role_of, variables_of
@@ -120,6 +120,7 @@ PUBLIC = (
     Public("GetLimits", "GET", "/v1/limits"),
     Public("GetSettings", "GET", "/v1/settings", types={"project": OptionalId}),
     Public("Sweep", "POST", "/v1/sweep"),
+    Public("DecideReaction", "POST", "/v1/reactions/dead/{id}", ("session", "agent")),
     Public("GetWorkMode", "GET", "/v1/work-mode"),
     Public("SetWorkMode", "PUT", "/v1/work-mode", ("session", "agent"), {"mode": WORK_MODE}),
     Public("ListTokens", "GET", "/v1/tokens"),
@@ -180,7 +181,6 @@ INTERNAL = {
     "ListWatched": "for processes beside the ones that are watched",
     "NoteReactions": "for followers of the log",
     "SendReactionMessage": "for followers of the log",
-    "DecideReaction": "a person runs coord reactions dead where reactions run",
     "EndClaimOfLock": "only rules send it",
     "DeclareDead": "only rules send it",
     "IsWaiting": "only rules send it",
@@ -324,7 +324,7 @@ def caller_of(asking: Asking, given: Mapping[str, Any], kind: type[Command]) -> 
 BY_TOKEN = frozenset(
     (
         *("CreateToken", "RotateToken", "RevokeToken", "ListTokens", "AnswerQuestion", "CloseAlert"),
-        "SetWorkMode",
+        *("SetWorkMode", "DecideReaction"),
     )
 )
 """Commands that ask for the rights of a token, and for no session."""

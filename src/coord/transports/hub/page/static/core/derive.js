@@ -265,7 +265,7 @@ export function sessionState(session, state, now) {
 const TONES = ["ask", "bad", "wait", "work", "idle"];
 
 // Whether a session is an agent's: not that of a person, and not the one under which a reader acts on this page.
-export const isAgent = (session) => !session.person && !session.session.startsWith("page-");
+export const isAgent = (session) => !session.person;
 
 // The agents to show, those first that need somebody.
 export const sessionList = derived(["sessions", "questions", "waits", "tasks", "locks"], (state, minute) => {

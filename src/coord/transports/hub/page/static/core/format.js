@@ -66,5 +66,20 @@ function picture(each) {
 // "file:src/a.py" -> "src/a.py"; names and projects keep their kind.
 export const resource = (name) => (name?.startsWith("file:") ? name.slice(5) : name ?? "");
 
-// A word of a command line, quoted if a shell would read more into it.
-export const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${String(word).replaceAll("'", "'\\''")}'`);
+// A word of a command line, quoted if a shell would read more into it; control characters are escaped, because a
+// terminal would obey them when somebody pastes the line.
+export function quoted(word) {
+  const text = String(word);
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text;
+  if (!/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(text)) return `'${text.replaceAll("'", "'\\''")}'`;
+  const escaped = text.replace(/[\\']/g, "\\$&").replace(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
+    (each) => (each === "\n" ? "\\n" : `\\u${each.codePointAt(0).toString(16).padStart(4, "0")}`));
+  return `$'${escaped}'`;
+}
+
+// A command line. A word {free} is what somebody typed: behind `--` it is no option, whatever it begins with.
+export function commandLine(words) {
+  const plain = words.map((word) => word?.free ?? word).filter((word, place) => !(words[place]?.free ?? "").startsWith("-"));
+  const dashed = words.map((word) => word?.free ?? "").filter((word) => word.startsWith("-"));
+  return [...plain, ...(dashed.length ? ["--", ...dashed] : [])].map(quoted).join(" ");
+}

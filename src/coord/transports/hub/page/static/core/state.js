@@ -2,7 +2,7 @@
 // snapshot; `core/page/state.py` interprets the same ones. Tables are Maps; a record is never changed in place,
 // so `===` tells whether it changed. `versions[name]` grows with every change of that table or list.
 
-export const TABLES = ["sessions", "locks", "waits", "tasks", "questions", "alerts", "agents"];
+export const TABLES = ["sessions", "locks", "waits", "tasks", "questions", "alerts", "agents", "held"];
 export const LISTS = ["messages", "merges", "commits", "refusals", "ended", "decisions", "closed_alerts",
   "deadlocks", "restored", "reactions"];
 

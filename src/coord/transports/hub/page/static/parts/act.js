@@ -1,21 +1,20 @@
 // Buttons that act. Each shows the `coord …` command that does the same, asks for a reason where it hurts, and sends
-// its request with an Idempotency-Key, so that a second attempt happens once.
+// its request with an Idempotency-Key, so that a second attempt happens once. `core/acts.js` says what there is:
 //
-//   act({label: "Release", title: "Release src/a.py", command: "coord steal src/a.py", role: "operate", hurts: true,
-//        reason: "reason",                         // the field of the body that the reason goes to
-//        fields: [{name: "text", label: "Answer", value: "", rows: 3}],   // what else to ask for
-//        request: (values) => ({method: "POST", path: "/v1/…", body: {…}}),   // or a list of them
-//        done: "Released", undo: (answer) => {…}})
-//
-// `act` returns nothing if the reader's role does not allow it. `perform(spec)` opens the dialog without a button.
+//   act(acts.release(lock), {small: true})          // a button; nothing if the reader's role does not allow it
+//   actAll(tasks.map((task) => ({label: task.task, act: acts.retry(task)})), "task")      // one for all that match
+//   perform(acts.message())                         // the dialog without a button
 
 import {newKey, request as send} from "../core/api.js";
-import {may, remembered, who} from "../core/store.js";
+import {many} from "../core/acts.js";
+import {may} from "../core/store.js";
+import {visible} from "../core/format.js";
 import {open} from "./dialog.js";
 import {html, icon, live, nothing} from "./html.js";
 import {toast} from "./toast.js";
 
-export function act(spec) {
+export function act(wanted, look = {}) {
+  const spec = {...wanted, ...look};
   if (!may(spec.role ?? "operate")) return nothing;
   const name = `button ${spec.kind ?? ""} ${spec.small ? "small" : ""} ${spec.hurts ? "hurts" : ""}`;
   return html`<button type="button" class=${name} title=${spec.title ?? spec.label}
@@ -23,14 +22,7 @@ export function act(spec) {
     spec.icon ? icon(spec.icon) : nothing}<span>${spec.label}</span></button>`;
 }
 
-// Who acts, for requests that need a session: {session, agent}. The session is this browser's; "page-" marks it as one
-// of a person, which no view lists among the agents.
-const session = remembered("session", "");
-export function actor() {
-  if (!session.peek()) session.value = newKey().slice(0, 21);
-  const {user} = who.peek();
-  return {session: session.peek(), ...(/^[A-Za-z0-9_][\w.:@+=,~#-]{0,127}$/.test(user ?? "") ? {agent: user} : {})};
-}
+export const actAll = (each, noun, nouns, look = {}) => (each.length > 1 ? act(many(each, noun, nouns), look) : each.length ? act(each[0].act, look) : nothing);
 
 // Copies text, and says so.
 export async function copy(text) {
@@ -42,57 +34,83 @@ export async function copy(text) {
   }
 }
 
-export const command = (text) => html`
-  <p class="command"><code dir="ltr">${text}</code><button type="button" class="bare" aria-label="Copy the command"
+export const command = (text, label = "Copy the command") => html`
+  <p class="command"><code dir="ltr">${text}</code><button type="button" class="bare" aria-label=${label}
     @click=${() => copy(text)}>${icon("copy")}</button></p>`;
 
 export function perform(spec) {
+  if (!may(spec.role ?? "operate")) return;
   const key = newKey();
   const fields = [...(spec.fields ?? [])];
-  if (spec.reason) fields.push({name: spec.reason, label: "Reason", rows: 2, required: Boolean(spec.hurts)});
+  if (spec.reason) fields.push({name: spec.reason, label: spec.hurts ? "Reason" : "Reason (if you like)", required: Boolean(spec.hurts)});
   const values = Object.fromEntries(fields.map((field) => [field.name, field.value ?? ""]));
-  let busy = false, error = null;
-  const text = () => (typeof spec.command === "function" ? spec.command(values) : spec.command);
+  const run = {busy: false, error: null, done: 0, failed: [], secret: "", over: false};
 
-  const run = async (box) => {
-    busy = true;
-    error = null;
+  const start = async (box) => {
+    Object.assign(run, {busy: true, error: null, done: 0, failed: []});
     box.draw();
     try {
-      const answer = await sendAll([typeof spec.request === "function" ? spec.request(values) : spec.request].flat(), key);
-      box.close();
-      toast(spec.done ?? "Done", {undo: spec.undo ? () => spec.undo(answer) : null});
-      spec.after?.(answer);
+      if (spec.each) await each(spec, values, key, run, box);
+      else finish(await sendAll([typeof spec.request === "function" ? spec.request(values) : spec.request].flat(), key), box);
     } catch (problem) {
-      error = problem;
-      busy = false;
-      box.draw();
+      run.error = problem;
     }
+    run.busy = false;
+    box.draw();
+  };
+
+  const finish = (answer, box) => {
+    if (spec.secret) Object.assign(run, {secret: answer[spec.secret], over: true});
+    else box.close();
+    const undo = spec.undo?.(answer, values);
+    toast(spec.done ?? "Done", {undo: undo && may(undo.role ?? "operate") ? () => perform(undo) : null});
+    spec.after?.(answer);
   };
 
   open({
     title: spec.title ?? spec.label,
-    body: (box) => html`<form class="form" @submit=${(event) => { event.preventDefault(); if (!busy) void run(box); }}>
+    body: (box) => (run.over ? result(spec, run, box) : html`<form class="form" @submit=${(event) => { event.preventDefault(); if (!run.busy) void start(box); }}>
       ${spec.words ? html`<p class="muted">${spec.words}</p>` : nothing}
-      ${fields.map((field) => input(field, values, box))}
-      ${text() ? command(text()) : nothing}
-      ${error ? html`<p class="problem" role="alert"><strong>${error.message}</strong> ${error.hint}</p>` : nothing}
-      <footer><button type="button" class="button" @click=${box.close}>Cancel</button>
-        <button class="button primary ${spec.hurts ? "hurts" : ""}" ?disabled=${busy}
-          ?autofocus=${!fields.length}>${error ? "Try again" : spec.verb ?? spec.label}</button></footer></form>`,
+      ${spec.each ? html`<ul class="preview" aria-label="These">${spec.each.map((one) => html`<li><bdi dir="auto">${visible(one.label)}</bdi></li>`)}</ul>` : nothing}
+      ${fields.map((field, place) => input({focus: place === 0, ...field}, values, box))}
+      ${command(typeof spec.command === "function" ? spec.command(values) : spec.command)}
+      ${run.error ? html`<p class="problem" role="alert"><strong>${run.error.message}</strong> ${run.error.hint}</p>` : nothing}
+      <footer>${spec.each && run.busy ? html`<progress max=${spec.each.length} .value=${run.done} aria-label="Progress"></progress>` : nothing}
+        <button type="button" class="button" @click=${box.close}>Cancel</button>
+        <button class="button primary ${spec.hurts ? "hurts" : ""}" ?disabled=${run.busy}
+          ?autofocus=${!fields.length}>${run.error ? "Try again" : spec.verb ?? spec.label}</button></footer></form>`),
   });
 }
 
-// Sends requests one after the other; a later attempt repeats them with the same keys. Returns the last answer; one that
-// is `optional` may fail.
+// Does the same to each; a refusal is noted and the next one follows, but without a hub it ends.
+async function each(spec, values, key, run, box) {
+  for (const [place, one] of spec.each.entries()) {
+    try {
+      await sendAll([one.act.request(values)].flat(), `${key}-${place}`);
+    } catch (error) {
+      if (!error.status) throw error;
+      run.failed.push({label: one.label, error});
+    }
+    run.done += 1;
+    box.draw();
+  }
+  const done = run.done - run.failed.length;
+  toast(`${done} of ${run.done} done`, {tone: run.failed.length ? "bad" : "ok"});
+  spec.after?.();
+  if (run.failed.length) run.over = true;
+  else box.close();
+}
+
+const result = (spec, run, box) => html`<div class="form">
+  ${run.secret ? html`<p>Copy it now: nobody can show it again.</p>${command(run.secret, "Copy the secret")}` : html`<p>${run.failed.length} of ${run.done} were refused:</p>
+    <ul class="preview">${run.failed.map(({label, error}) => html`<li><bdi dir="auto">${visible(label)}</bdi>: ${error.message} <span class="muted">${error.hint}</span></li>`)}</ul>`}
+  <footer><button type="button" class="button primary" autofocus @click=${box.close}>Close</button></footer></div>`;
+
+// Sends requests one after the other; a later attempt repeats them with the same keys. Returns the last answer.
 async function sendAll(wanted, key) {
   let answer = null;
-  for (const [place, each] of wanted.entries()) {
-    try {
-      answer = await send(each.path, {method: each.method ?? "POST", body: each.body, key: `${key}-${place}`});
-    } catch (error) {
-      if (!each.optional) throw error;
-    }
+  for (const [place, one] of wanted.entries()) {
+    answer = await send(one.path, {method: one.method ?? "POST", body: one.body, key: one.keyless ? "" : `${key}-${place}`});
   }
   return answer;
 }

@@ -1,12 +1,13 @@
 // Locks: a tree of paths with who holds what, under which fence and for how long; who waits, in which order; and the
 // graph of waits. `?on=RESOURCE` opens the details of one, with its history.
 
-import {get, path} from "../core/api.js";
+import {acts} from "../core/acts.js";
+import {get} from "../core/api.js";
 import {byResource, derived, matches, nameOf, overlaps, position, queue, treeRows, waitGraph, waitWords} from "../core/derive.js";
-import {ago, count, duration, left, ordinal, quoted, resource, when} from "../core/format.js";
+import {ago, count, duration, left, ordinal, resource, when} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {signal} from "../core/store.js";
-import {act, actor} from "../parts/act.js";
+import {act, actAll} from "../parts/act.js";
 import {waitPicture} from "../parts/graph.js";
 import {chip, code, empty, failed, filterField, foreign, heading, html, icon, nothing, repeat, skeleton, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
@@ -27,12 +28,15 @@ function render(context) {
   const rows = rowsOf(state, q, closed.value), graph = waitGraph(state);
   return html`
     ${heading("Locks", `${count(state.tables.locks.size, "lock")} · ${count(state.tables.waits.size, "wait")}`,
-      filterField(q, (text) => setQuery({q: text}), "Filter paths, agents"))}
+      html`${q ? actAll(fitting(state, q).map((lock) => ({label: `${resource(lock.resource)} · ${nameOf(state, lock.session, lock.agent)}`, act: acts.release(lock)})), "lock", "locks", {small: true}) : nothing}
+        ${filterField(q, (text) => setQuery({q: text}), "Filter paths, agents")}`)}
     <div class="split ${query.on ? "open" : ""}"><div class="stack">
       ${graph.edges.length ? waiting(graph, context) : nothing}
       ${rows.length ? table(rows, context) : nobody(q)}</div>
       ${query.on ? details(query.on, context) : nothing}</div>`;
 }
+
+const fitting = (state, q) => byResource(state).filter((row) => matches(q, searchText(row, state))).flatMap((row) => row.locks);
 
 const nobody = (q) => (q ? empty("No lock fits", "Press escape to see all of them.")
   : empty("Nothing is locked", html`Agents lock files before they change them; ${code("coord lock src/app.py")} locks one by hand.`));
@@ -110,27 +114,8 @@ function holder(lock, name, {state, now}) {
     ["Asked back", lock.asked_by ? html`by ${foreign(nameOf(state, lock.asked_by))}, until ${when(lock.asked_until_ms, now)} ${foreign(lock.asked_reason)}` : ""]].filter(([, value]) => value);
   return html`<article class="holder"><header><a href=${link.agent(lock.session)}><b>${foreign(nameOf(state, lock.session, lock.agent))}</b></a></header>
     <dl class="facts">${facts.map(([word, value]) => html`<div><dt>${word}</dt><dd>${value}</dd></div>`)}</dl>
-    <footer>${askBack(lock)}${release(lock)}</footer></article>`;
+    <footer>${act(acts.preempt(lock), {small: true})}${act(acts.release(lock), {small: true})}${act(acts.steal(lock), {small: true})}</footer></article>`;
 }
-
-const askBack = (lock) => act({
-  label: "Ask for it", small: true, role: "admin", title: `Ask ${lock.agent ?? lock.session} for ${resource(lock.resource)}`, verb: "Ask", done: "Asked",
-  words: "Its holder is asked to release it, and loses it after the grace time.", reason: "reason", hurts: true,
-  fields: [{name: "grace", label: "Grace time in seconds", type: "number", value: "60", min: 0, focus: false}, {name: "priority", label: "Priority (must be higher than the holder's)", type: "number", value: "10", focus: false}],
-  command: (values) => `coord preempt ${quoted(resource(lock.resource))} --priority ${values.priority} --grace ${values.grace}s --reason ${quoted(values.reason || "…")}`,
-  request: (values) => ({path: "/v1/locks/preempt", body: {resources: [lock.resource], priority: Number(values.priority), grace_ms: Number(values.grace) * 1000, reason: values.reason, ...actor()}}),
-});
-
-const release = (lock) => act({
-  label: "Release", small: true, role: "admin", title: `Release ${resource(lock.resource)}`, hurts: true, reason: "reason", done: `Released ${resource(lock.resource)}`,
-  words: `${lock.agent ?? lock.session} loses this lock. What it still sends under fence ${lock.fence} is refused.`,
-  command: (values) => `coord steal ${quoted(resource(lock.resource))} --force --fence ${lock.fence} --reason ${quoted(values.reason || "…")} && coord unlock ${quoted(resource(lock.resource))}`,
-  request: (values) => [
-    {path: "/v1/locks/steal", body: {resources: [lock.resource], force: true, fence: lock.fence, reason: values.reason, ttl_ms: 60_000, ...actor()}},
-    {path: "/v1/locks/release", body: {resources: [lock.resource], ...actor()}},
-    {method: "DELETE", path: path`/v1/sessions/${actor().session}`, optional: true},
-  ],
-});
 
 // --- history ---
 

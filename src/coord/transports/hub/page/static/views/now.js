@@ -1,12 +1,12 @@
 // Now: what needs you, then every agent in words, and what happened while you were away.
 
-import {path} from "../core/api.js";
+import {acts} from "../core/acts.js";
 import {awaySince, dismiss} from "../core/away.js";
 import {isAgent, locksBySession, matches, needsYou, sessionList, sessionState, sessionTone, since, tasksBySession} from "../core/derive.js";
-import {ago, count, duration, left, money, percent, quoted, resource} from "../core/format.js";
+import {ago, count, duration, left, money, percent, resource} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {remembered} from "../core/store.js";
-import {act} from "../parts/act.js";
+import {act, actAll} from "../parts/act.js";
 import {chip, choice, code, empty, filterField, foreign, heading, html, icon, meter, nothing, repeat, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 
@@ -78,9 +78,16 @@ const calm = (state) => (state.tables.sessions.size ? html`<p class="calm">${ico
 
 const needed = (needs, context) => html`
   <section class="needs" aria-labelledby="needs"><header class="heading"><h2 id="needs">Needs you</h2>
-    <span class="detail">${count(needs.length, "thing")}</span></header>
+    <span class="detail">${count(needs.length, "thing")}</span>
+    <span class="actions">${failedTasks(needs, (task) => acts.retry(task))}${failedTasks(needs, (task) => acts.skip(task))}</span></header>
     <ul class="cards wide">${repeat(needs.slice(0, 50), (item) => item.key, (item) => html`<li>${NEEDS[item.kind](item.record, context)}</li>`)}</ul>
     ${needs.length > 50 ? html`<p class="muted">and ${needs.length - 50} more</p>` : nothing}</section>`;
+
+// One button for all failed tasks, where there are several.
+const failedTasks = (needs, of) => {
+  const tasks = needs.filter((item) => item.kind === "task").map((item) => ({label: `${item.record.project}/${item.record.task}`, act: of(item.record)}));
+  return tasks.length > 1 ? actAll(tasks, "task", "tasks", {small: true}) : nothing;
+};
 
 const need = (tone, name, title, since, body, actions) => html`
   <article class="card need" data-tone=${tone} data-row tabindex="-1">
@@ -95,45 +102,24 @@ const NEEDS = {
   permission: (record, {now}) => need("ask", "permission", html`${agentLink(record.session, record.agent)} needs permission`, time(record.asked_ms, ago(record.asked_ms, now)),
     html`${foreign(record.text, "pre")}${expiry(record, now)}`, answers(record)),
   alert: (record, {now}) => need(record.severity === "critical" ? "bad" : "wait", "alert", foreign(record.subject || record.rule), time(record.since_ms, ago(record.since_ms, now)),
-    foreign(record.text, "pre"), html`${closeAlert(record, true)}${closeAlert(record, false)}<a class="button small" href=${link.why("alert", record.id)}>Why</a>`),
+    foreign(record.text, "pre"), html`${act(acts.closeAlert(record, true), {small: true})}${act(acts.closeAlert(record, false), {small: true})}<a class="button small" href=${link.why("alert", record.id)}>Why</a>`),
   task: (record, {now}) => need("bad", "task", html`<a href=${link.task(record.project, record.task)}>${foreign(record.task)}</a> ${record.state}`,
     time(record.ended_ms, ago(record.ended_ms, now)), html`<p>${foreign(record.title)}</p>${foreign(record.reason, "pre muted")}`,
-    html`${taskAct(record, "retry", "Retry", "It returns to the queue.")}${taskAct(record, "skip", "Skip", "Tasks that depend on it become ready.")}
+    html`${act(acts.retry(record), {small: true, kind: "primary"})}${act(acts.skip(record), {small: true})}
       <a class="button small" href=${link.why("task", `${record.project}/${record.task}`)}>Why</a>`),
   session: (record, {now}) => need("bad", "session", html`${agentLink(record.session, record.agent)} hangs`, time(record.seen_ms, ago(record.seen_ms, now)),
     html`<p>No sign of life for ${duration((now - (record.seen_ms ?? now)) / 1000)}${record.file ? html`, last on ${code(resource(record.file))}` : nothing}.</p>`,
-    html`<a class="button small" href=${link.agent(record.session)}>Look</a>`),
+    html`<a class="button small" href=${link.agent(record.session)}>Look</a>${act(acts.message(record.session, record.agent), {small: true})}${act(acts.end(record), {small: true})}`),
 };
 
 const expiry = (record, now) => (record.expires_ms ? html`<p class="muted">${record.expires_ms < now ? "It has expired" : html`Expires in ${left(record.expires_ms, now)}`}</p>` : nothing);
 
 function answers(record) {
   const options = record.options ?? [];
-  const say = (answer, more = {}) => ({
-    title: "Answer", role: "operate", small: true, verb: "Answer", reason: "reason", done: "Answered",
-    command: (values) => `coord decide ${record.id} ${quoted(values.answer ?? answer)}${more.other ? " --other" : ""}${values.reason ? ` --reason ${quoted(values.reason)}` : ""}`,
-    request: (values) => ({path: path`/v1/questions/${record.id}/answer`, body: {
-      answer: values.answer ?? answer, ...(values.reason ? {reason: values.reason} : {}), ...(more.other ? {other: true} : {})}}),
-    ...more,
-  });
-  return html`${options.map((option, place) => act({...say(option), label: option, kind: place === 0 ? "primary" : ""}))}
-    ${record.kind === "permission" ? nothing : act({...say("", {other: options.length > 0}), label: options.length ? "Other…" : "Answer…",
-      fields: [{name: "answer", label: "Answer", rows: 2, required: true}]})}
-    ${act({label: "Withdraw", small: true, title: "Withdraw the question", reason: "reason", done: "Withdrawn", words: "The agent goes on without an answer.",
-      request: (values) => ({path: path`/v1/questions/${record.id}/withdraw`, body: values.reason ? {reason: values.reason} : {}}), command: ""})}`;
+  return html`${options.map((option, place) => act(acts.answer(record, option), {small: true, kind: place === 0 ? "primary" : ""}))}
+    ${record.kind === "permission" ? nothing : act(acts.answer(record, undefined, {other: options.length > 0}), {small: true})}
+    ${act(acts.withdraw(record), {small: true})}`;
 }
-
-const closeAlert = (record, right) => act({
-  label: right ? "Right" : "False alarm", small: true, title: right ? "Close: the alert was right" : "Close: a false alarm", done: "Closed", reason: "note", verb: "Close",
-  command: (values) => `coord alerts close ${record.id} --${right}${values.note ? ` --note ${quoted(values.note)}` : ""}`,
-  request: (values) => ({path: path`/v1/alerts/${record.id}/close`, body: {right, ...(values.note ? {note: values.note} : {})}}),
-});
-
-const taskAct = (record, verb, label, words) => act({
-  label, words, small: true, role: "admin", title: `${label} ${record.task}`, done: `${label}: done`, ...(verb === "skip" ? {reason: "reason", hurts: true} : {kind: "primary"}),
-  command: (values) => `coord --project ${quoted(record.project)} task ${verb} ${quoted(record.task)}${values.reason ? ` --reason ${quoted(values.reason)}` : ""}`,
-  request: (values) => ({path: path`/v1/projects/${record.project}/tasks/${record.task}/` + verb, body: values.reason ? {reason: values.reason} : {}}),
-});
 
 // --- agents ---
 

@@ -9,10 +9,10 @@ from coord.core import keys
 from coord.core.errors import Invalid, Refused
 from coord.core.identity import Caller
 from coord.core.locks.commands import BeginToolCall, Outcome
+from coord.core.messages.work_mode import GetWorkMode, Mode, SetWorkMode, WorkModeInfo
 from coord.core.plans.commands import ClaimNamed, Runnable
 from coord.core.tasks.commands import ClaimTask, ClaimTasks
 from coord.core.tasks.types import ClaimReason
-from coord.core.work_mode import GetWorkMode, Mode, SetWorkMode, WorkModeInfo
 from tests.support.lock_harness import LockHarness
 from tests.support.plan_harness import PlanHarness
 
@@ -20,7 +20,9 @@ PERSON = Caller("tty-1", user="grace", person=True)
 HELD = [Mode.PAUSED, Mode.DRAINING, Mode.STOPPED]
 
 
-def hold(harness: Any, mode: Mode, reason: str = "the build is red", caller: Caller = PERSON) -> WorkModeInfo:
+def set_mode(
+    harness: Any, mode: Mode, reason: str = "the build is red", caller: Caller = PERSON
+) -> WorkModeInfo:
     reply: WorkModeInfo = harness.engine.call(SetWorkMode(caller=caller, mode=mode, reason=reason))
     return reply
 
@@ -33,29 +35,29 @@ def called(harness: LockHarness, caller: Caller, *files: str, **options: Any) ->
 def test_a_person_holds_the_agents_up_and_lets_them_go_on(mode: Mode) -> None:
     """The log says who, and why; nothing is left behind; the same again writes nothing."""
     harness = LockHarness()
-    done = hold(harness, mode)
+    done = set_mode(harness, mode)
     assert (done.mode, done.by, done.reason, done.before) == (mode, "grace", "the build is red", Mode.ON)
     (event,) = harness.events("work.held")
     assert (event["mode"], event["by"], event["reason"]) == (mode.value, "grace", "the build is red")
-    assert harness.written_by(lambda: hold(harness, mode)) == []
+    assert harness.written_by(lambda: set_mode(harness, mode)) == []
     assert harness.engine.call(GetWorkMode()).mode is mode
-    assert hold(harness, Mode.ON, "mended").before is mode
+    assert set_mode(harness, Mode.ON, "mended").before is mode
     (event,) = harness.events("work.resumed")
     assert (event["before"], event["by"], event["reason"]) == (mode.value, "grace", "mended")
     assert harness.store.load([keys.HELD_WORK])[keys.HELD_WORK].value is None
-    assert harness.written_by(lambda: hold(harness, Mode.ON)) == []
+    assert harness.written_by(lambda: set_mode(harness, Mode.ON)) == []
 
 
 def test_only_people_may_and_a_stop_says_why() -> None:
     """An agent whose calls are stopped would otherwise resume itself."""
     harness = LockHarness()
-    hold(harness, Mode.STOPPED)
+    set_mode(harness, Mode.STOPPED)
     for mode in Mode:
         with pytest.raises(Refused, match="only people") as caught:
-            hold(harness, mode, caller=harness.who("ann"))
+            set_mode(harness, mode, caller=harness.who("ann"))
         assert caught.value.hint
     with pytest.raises(Invalid, match="requires a reason"):
-        hold(harness, Mode.STOPPED, "")
+        set_mode(harness, Mode.STOPPED, "")
     assert harness.engine.call(GetWorkMode()).mode is Mode.STOPPED
 
 
@@ -64,13 +66,13 @@ def test_no_agent_gets_a_task_whatever_way_it_asks(mode: Mode) -> None:
     """Asked for the next one, by name, alone or many: denied with who and why; a person may."""
     harness = PlanHarness()
     harness.add("t")
-    hold(harness, mode)
+    set_mode(harness, mode)
     asked = harness.ask()
     assert asked.outcome is (Runnable.DRAINING if mode is Mode.DRAINING else Runnable.BLOCKED)
     assert "grace" in asked.waiting_for[0]
     assert "the build is red" in asked.waiting_for[0]
     ann = Caller("ann", agent="ann", project="p")
-    fields = {"tenant": "local", "project": "p", "lease_ms": 60_000}
+    fields: dict[str, Any] = {"tenant": "local", "project": "p", "lease_ms": 60_000}
     one = harness.engine.call(ClaimTask("local", "p", "t", "ann", "ann", 60_000))
     (many,) = harness.engine.call(ClaimTasks("local", "ann", "ann", 60_000, (("p", "t"),)))
     named = harness.engine.call(ClaimNamed(caller=ann, repository="r", task="t", **fields))
@@ -86,10 +88,10 @@ def test_what_agents_have_goes_on_and_an_empty_queue_is_done() -> None:
     harness = PlanHarness()
     harness.add("t")
     assert harness.take() == "t"
-    hold(harness, Mode.STOPPED)
+    set_mode(harness, Mode.STOPPED)
     assert harness.submit("t")
     assert harness.ask().outcome is Runnable.DONE
-    hold(harness, Mode.ON)
+    set_mode(harness, Mode.ON)
     harness.add("u")
     assert harness.take() == "u"
 
@@ -98,10 +100,10 @@ def test_only_a_stop_refuses_locks_and_tool_calls() -> None:
     harness = LockHarness()
     ann = harness.who("ann")
     for mode in (Mode.PAUSED, Mode.DRAINING):
-        hold(harness, mode)
+        set_mode(harness, mode)
         assert called(harness, ann, "file:a.py").ok
         assert harness.lock("ann", f"name:{mode}").ok
-    hold(harness, Mode.STOPPED, "a key has leaked")
+    set_mode(harness, Mode.STOPPED, "a key has leaked")
     stopped = called(harness, ann, "file:b.py")
     assert stopped.outcome is Outcome.STOPPED
     assert "grace has stopped all agents: " in stopped.held_up
@@ -113,7 +115,7 @@ def test_only_a_stop_refuses_locks_and_tool_calls() -> None:
             refused()
     assert called(harness, msgspec.structs.replace(PERSON), "file:c.py").ok
     assert ("ann", "file:a.py") in harness.held(), "agents keep what they have"
-    hold(harness, Mode.ON)
+    set_mode(harness, Mode.ON)
     assert called(harness, ann, "file:b.py").ok
 
 
@@ -121,7 +123,7 @@ def test_a_wait_ends_when_the_agents_go_on() -> None:
     """A session that waits for a task asks again soon, whoever holds it up."""
     harness = PlanHarness()
     harness.add("t")
-    hold(harness, Mode.PAUSED)
+    set_mode(harness, Mode.PAUSED)
     assert harness.ask(wait_ms=60_000).look_ms > 0
-    hold(harness, Mode.ON)
+    set_mode(harness, Mode.ON)
     assert harness.take() == "t"

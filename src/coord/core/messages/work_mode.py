@@ -45,7 +45,7 @@ class WorkModeInfo(Reply, frozen=True):
 class GetWorkMode(Command, frozen=True):
     """Return whether agents get work, and who says so."""
 
-    rule = "coord.core.work_mode:get_work_mode"
+    rule = "coord.core.messages.work_mode:get_work_mode"
     reply = WorkModeInfo
     reads_only = True
 
@@ -53,7 +53,7 @@ class GetWorkMode(Command, frozen=True):
 class SetWorkMode(SessionCommand, frozen=True, kw_only=True):
     """Pause, drain or stop all agents, or let them go on; only people may."""
 
-    rule = "coord.core.work_mode:set_work_mode"
+    rule = "coord.core.messages.work_mode:set_work_mode"
     reply = WorkModeInfo
     mode: Mode
     reason: str = ""

@@ -1,0 +1,227 @@
+// Everything that a person can do from the page: one table, pure. `acts.NAME(record)` returns what `parts/act.js` shows
+// and sends:
+//
+//   {id, label, title, role, hurts, words, fields, reason, command(values), request(values), done, undo(answer, values)}
+//
+// `reason` is the field of the body for the reason; where the act hurts, it is required. `undo` returns another act.
+// Requests name no session: the hub knows whose browser it is.
+
+import {path, queryOf} from "./api.js";
+import {commandLine, count, resource} from "./format.js";
+
+const line = (text) => String(text ?? "").replace(/\s+/g, " ").trim();
+const given = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== "" && value !== undefined && value !== false));
+
+// The word for a resource in a terminal: a path that cannot be taken for a name, or for a pattern.
+export function typed(name) {
+  if (!name.startsWith("file:")) return [name];
+  const file = name.slice(5), plain = file.includes("/") && !/^(file|name|project):/.test(file) && !file.startsWith("-");
+  return [plain ? file : `./${file}`, ...(/[*?[\]]/.test(file) ? ["--literal"] : [])];
+}
+
+const whose = (record) => record.agent || record.session;
+const coord = (...words) => commandLine(["coord", ...words]);
+const option = (name, value) => (!value ? [] : String(value).startsWith("-") ? [`--${name}=${value}`] : [`--${name}`, value]);
+const because = (values, name = "reason") => option(name, line(values[name]));
+
+// --- locks ---
+
+const takeLock = (lock, more, words) => ({
+  role: "admin", hurts: true, reason: "reason", ...words,
+  command: (values) => coord("steal", ...typed(lock.resource), "--force", ...(more.release ? ["--release"] : []), ...option("fence", lock.fence), ...because(values)),
+  request: (values) => ({path: "/v1/locks/steal", body: given({resources: [lock.resource], force: true, ...more, fence: lock.fence, reason: line(values.reason)})}),
+});
+
+function release(lock) {
+  const name = resource(lock.resource);
+  return {id: "release", ...takeLock(lock, {release: true}, {
+    label: "Release", title: `Release ${name}`, done: `Released ${name}`,
+    words: `${whose(lock)} loses it at once, and whoever waits for it gets it. What ${whose(lock)} still writes under fence ${lock.fence ?? "?"} is refused.`})};
+}
+
+function steal(lock) {
+  const name = resource(lock.resource);
+  return {id: "steal", ...takeLock(lock, {}, {
+    label: "Take over", title: `Take over ${name}`, done: `${name} is yours`, undo: () => giveBack(lock),
+    words: `${whose(lock)} loses it at once, and you hold it, before everybody who waits.`})};
+}
+
+const giveBack = (lock) => ({
+  id: "give_back", label: "Give back", title: `Give ${resource(lock.resource)} back`, role: "operate", done: `${whose(lock)} has it again`,
+  command: () => coord("handoff", typed(lock.resource)[0], lock.session),
+  request: () => ({path: "/v1/handoffs", body: {resources: [lock.resource], to: lock.session, project: ""}}),
+});
+
+const preempt = (lock) => ({
+  id: "preempt", label: "Ask for it", verb: "Ask", title: `Ask ${whose(lock)} for ${resource(lock.resource)}`, role: "admin", hurts: true, reason: "reason", done: `Asked ${whose(lock)}`,
+  words: "Its holder is asked to release it, and loses it when the time is over.",
+  fields: [{name: "grace", label: "Time to release it, in seconds", type: "number", value: "60", min: 0, max: 86_400, focus: false},
+    {name: "priority", label: "Priority, above the holder's", type: "number", value: "10", min: -100, max: 100, focus: false}],
+  command: (values) => coord("preempt", ...typed(lock.resource), "--priority", values.priority, "--grace", `${values.grace || 0}s`, ...because(values)),
+  request: (values) => ({path: "/v1/locks/preempt", body: {resources: [lock.resource], priority: Number(values.priority), grace_ms: Number(values.grace) * 1000, reason: line(values.reason)}}),
+});
+
+// --- tasks ---
+
+const inProject = (task, ...words) => coord("--project", task.project, "task", ...words);
+const taskPath = (task, verb) => `${path`/v1/projects/${task.project}/tasks/${task.task}`}/${verb}`;
+
+const onTask = (id, task, more) => ({
+  id, title: `${more.label} ${task.task}`, role: "admin", ...more,
+  command: (values) => inProject(task, id, task.task, ...(more.reason ? because(values) : [])),
+  request: (values) => ({path: taskPath(task, id), body: more.reason ? given({reason: line(values.reason)}) : {}}),
+});
+
+const retry = (task) => onTask("retry", task, {label: "Retry", done: `${task.task} is in the queue again`, words: "It returns to the queue, with all its retries."});
+const skip = (task) => onTask("skip", task, {label: "Skip", hurts: true, reason: "reason", done: `Skipped ${task.task}`, undo: () => retry(task), words: "Nobody does it, and tasks that depend on it become ready."});
+const reset = (task) => onTask("reset", task, {label: "Reset", hurts: true, reason: "reason", done: `Reset ${task.task}`,
+  words: task.session ? `${whose(task)} loses its claim, and a result that it still submits is refused. The task is open again.` : "Its result no longer counts, the task is open again, and what depends on it waits."});
+
+// A task that somebody works on is taken from there first.
+function assign(task, agents = []) {
+  const busy = task.state === "in_progress";
+  return {
+    id: busy ? "reassign" : "assign", label: busy ? "Reassign…" : "Assign…", title: `${busy ? "Reassign" : "Assign"} ${task.task}`, verb: busy ? "Reassign" : "Assign", role: busy ? "admin" : "operate",
+    hurts: busy, ...(busy ? {reason: "reason"} : {}), done: `${task.task} is kept for that agent`,
+    words: busy ? `${whose(task)} loses its claim. Then the task is kept for the other agent, while it is live and free.` : "The task is kept for this agent, while it is live and free.",
+    fields: [agents.length ? {name: "agent", label: "Agent", options: agents, value: agents[0]} : {name: "agent", label: "Agent", required: true},
+      {name: "minutes", label: "For how many minutes", type: "number", value: "10", min: 1, max: 1440, focus: false}],
+    command: (values) => [...(busy ? [inProject(task, "reset", task.task, ...because(values))] : []),
+      inProject(task, "assign", task.task, values.agent || "AGENT", "--for", `${values.minutes}m`)].join(" && "),
+    request: (values) => [...(busy ? [{path: taskPath(task, "reset"), body: given({reason: line(values.reason)})}] : []),
+      {path: taskPath(task, "assign"), body: {agent: values.agent, for_ms: Number(values.minutes) * 60_000}}],
+  };
+}
+
+// --- questions, alerts, messages ---
+
+function answer(question, chosen, {other = false} = {}) {
+  const said = (values) => line(chosen ?? values.answer);
+  return {
+    id: "answer", label: chosen ?? (other ? "Other…" : "Answer…"), title: "Answer", verb: "Answer", role: "operate", reason: "reason", done: "Answered",
+    ...(chosen === undefined ? {fields: [{name: "answer", label: "Answer", required: true}]} : {}),
+    command: (values) => coord("decide", question.id, {free: said(values) || "ANSWER"}, ...(other ? ["--other"] : []), ...because(values)),
+    request: (values) => ({path: path`/v1/questions/${question.id}/answer`, body: given({answer: said(values), other, reason: line(values.reason)})}),
+  };
+}
+
+const withdraw = (question) => ({
+  id: "withdraw", label: "Withdraw", title: "Withdraw the question", role: "operate", reason: "reason", done: "Withdrawn", words: "The agent goes on without an answer.",
+  command: (values) => coord("withdraw", question.id, ...because(values)),
+  request: (values) => ({path: path`/v1/questions/${question.id}/withdraw`, body: given({reason: line(values.reason)})}),
+});
+
+const closeAlert = (alert, right) => ({
+  id: "close_alert", label: right ? "Right" : "False alarm", title: right ? "Close: the alert was right" : "Close: a false alarm", verb: "Close", role: "operate", reason: "note", done: "Closed",
+  command: (values) => coord("alerts", "close", alert.id, right ? "--true" : "--false", ...because(values, "note")),
+  request: (values) => ({path: path`/v1/alerts/${alert.id}/close`, body: {right, ...given({note: line(values.note)})}}),
+});
+
+export const MESSAGE_KINDS = ["request", "status", "warn", "reply", "handoff", "emergency"];
+
+// `to` is a session, an agent, role:NAME or group:NAME; empty for everybody.
+function message(to = "", whom = to) {
+  const body = (values) => String(values.body ?? "").trim();
+  return {
+    id: "message", label: "Message…", title: to ? `Message to ${whom}` : "Message to everybody", verb: "Send", role: "operate", done: "Sent",
+    words: "An emergency stops the edits and commands of those who get it, until they acknowledge it.",
+    fields: [{name: "kind", label: "Kind", options: MESSAGE_KINDS, value: MESSAGE_KINDS[0]}, {name: "subject", label: "Subject", required: true}, {name: "body", label: "More", rows: 4, focus: false}],
+    command: (values) => coord(...(to ? ["send", to] : ["broadcast"]), values.kind, {free: line(values.subject) || "SUBJECT"}, ...option("body", body(values))),
+    request: (values) => ({path: "/v1/messages", body: given({to, kind: values.kind, subject: line(values.subject), body: body(values)})}),
+  };
+}
+
+// --- agents and sessions ---
+
+const switchAgent = (enabled) => (project, agent) => ({
+  id: enabled ? "enable" : "disable", label: enabled ? "Enable" : "Disable", title: `${enabled ? "Enable" : "Disable"} ${agent}`, role: "admin", reason: "reason", hurts: !enabled,
+  words: enabled ? "It gets tasks again; its failures and rate limits are forgotten." : "It gets no new task until somebody enables it. What it has, it finishes.",
+  done: enabled ? `${agent} gets tasks again` : `${agent} gets no new task`, undo: () => (enabled ? disable : enable)(project, agent),
+  command: (values) => coord("--project", project, "agent", enabled ? "enable" : "disable", agent, ...because(values)),
+  request: (values) => ({method: "PUT", path: path`/v1/projects/${project}/agents/${agent}`, body: {enabled, ...given({reason: line(values.reason)})}}),
+});
+const enable = switchAgent(true), disable = switchAgent(false);
+
+const end = (session) => ({
+  id: "end", label: "End session", title: `End the session of ${whose(session)}`, verb: "End it", role: "admin", hurts: true, reason: "reason", done: `Ended ${whose(session)}`,
+  words: "Its locks and claims end, and those of its sub-agents; what it still sends is refused. Its process is not killed.",
+  command: (values) => coord("dereg", session.session, "--force", ...because(values)),
+  request: (values) => ({method: "DELETE", path: path`/v1/sessions/${session.session}` + queryOf({force: true, reason: line(values.reason)})}),
+});
+
+// --- all agents ---
+
+const HOLDS = {
+  paused: ["pause", "Pause all", "No agent gets a new task until you resume. All finish what they have.", "Paused"],
+  draining: ["drain", "Drain", "No agent gets a new task. All finish what they have, and workers end.", "Draining"],
+  stopped: ["stop", "Emergency stop", "The next edit or command of every agent is stopped, and nobody gets a lock or a task. You can resume.", "All agents are stopped"],
+};
+
+function hold(mode) {
+  const [verb, label, words, done] = HOLDS[mode];
+  return {
+    id: verb, label, title: label, verb: label, role: "admin", hurts: true, reason: "reason", words, done, undo: () => resume(mode),
+    command: (values) => coord(verb, ...because(values)),
+    request: (values) => ({method: "PUT", path: "/v1/work-mode", body: {mode, ...given({reason: line(values.reason)})}}),
+  };
+}
+
+const resume = (before = "") => ({
+  id: "resume", label: "Resume", title: "Let all agents go on", verb: "Resume", role: "admin", done: "All agents go on", ...(HOLDS[before] ? {undo: () => hold(before)} : {}),
+  command: () => coord("resume"),
+  request: () => ({method: "PUT", path: "/v1/work-mode", body: {mode: "on"}}),
+});
+
+// --- settings, tokens, reactions ---
+
+function setSetting(name, value, {project = "", before} = {}) {
+  const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
+  return {
+    id: "set_setting", label: "Change", title: `Set ${name} to ${value}`, verb: "Change", role: "admin", done: `${name} is ${value}`,
+    ...(before === undefined ? {} : {undo: () => setSetting(name, before === "unlimited" ? "default" : before, {project})}),
+    command: () => coord(...option("project", project), "limits", "set", `${name}=${value}`),
+    request: () => ({method: "PATCH", path: "/v1/settings", body: {settings: {[name]: number}, ...given({project})}}),
+  };
+}
+
+const setLimit = (tenant, name, value, before) => ({
+  id: "set_limit", label: "Change", title: `Set ${name} to ${value}`, verb: "Change", role: "admin", done: `${name} is ${value}`,
+  ...(before === undefined ? {} : {undo: () => setLimit(tenant, name, before)}),
+  command: () => coord("--tenant", tenant, "limits", "set", `${name}=${value}`),
+  request: () => ({method: "PATCH", path: "/v1/limits", body: {limits: {[name]: Number(value)}}}),
+});
+
+const DAY_MS = 86_400_000;
+const createToken = () => ({
+  id: "create_token", label: "New token…", title: "New token", verb: "Create", role: "admin", secret: "token", done: "Created",
+  fields: [{name: "label", label: "What it is for", required: true}, {name: "role", label: "It may", options: [["view", "look"], ["operate", "work"], ["admin", "do everything"]], value: "view"},
+    {name: "project", label: "Only for this project (empty: all)"}, {name: "session", label: "Only for this session (empty: all)"},
+    {name: "days", label: "Ends after days (0: never)", type: "number", value: "30", min: 0, max: 3650}],
+  command: (values) => coord("token", "create", "--role", values.role, ...option("project", values.project), ...option("session", values.session), ...because(values, "label"), ...(Number(values.days) ? ["--expires", `${values.days}d`] : [])),
+  request: (values) => ({path: "/v1/tokens", keyless: true, body: given({role: values.role, label: line(values.label), project: line(values.project), session: line(values.session), ttl_ms: Number(values.days) * DAY_MS || undefined})}),
+});
+
+const revokeToken = (token) => ({
+  id: "revoke_token", label: "Revoke", title: `Revoke ${token.label || token.id}`, role: "admin", hurts: true, done: `Revoked ${token.label || token.id}`,
+  words: "Whoever uses it is cut off at once. This cannot be undone.",
+  command: () => coord("token", "revoke", token.id),
+  request: () => ({method: "DELETE", path: path`/v1/tokens/${token.id}`}),
+});
+
+const decideReaction = (letter, again) => ({
+  id: again ? "retry_reaction" : "drop_reaction", label: again ? "Try again" : "Drop", title: `${again ? "Try again" : "Drop"} ${letter.id}`, role: "admin", hurts: !again, done: again ? "It is tried again" : "Dropped",
+  command: () => coord("reactions", "dead", again ? "--retry" : "--drop", letter.id),
+  request: () => ({path: path`/v1/reactions/dead/${letter.id}`, body: {retry: again}}),
+});
+
+export const acts = {release, steal, preempt, retry, skip, reset, assign, answer, withdraw, closeAlert, message, enable, disable, end, hold, resume,
+  setSetting, setLimit, createToken, revokeToken, decideReaction, giveBack};
+
+// One act for many: the same words, fields and reason for each; `each` is [{label, act}].
+export function many(each, noun, nouns) {
+  const [first] = each, total = count(each.length, noun, nouns);
+  return {
+    ...first.act, id: `many_${first.act.id}`, label: `${first.act.label.replace("…", "")} ${total}`, title: `${first.act.label.replace("…", "")} ${total}`, undo: undefined,
+    each, command: (values) => each.map((one) => one.act.command(values)).join("\n"),
+  };
+}

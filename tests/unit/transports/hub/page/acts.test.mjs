@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import {test} from "node:test";
+import {acts, many, typed} from "../../../../../src/coord/transports/hub/page/static/core/acts.js";
+import {commandLine, quoted} from "../../../../../src/coord/transports/hub/page/static/core/format.js";
+
+const LOCK = {session: "s-ada", agent: "ada", resource: "file:src/a.py", fence: 7};
+const TASK = {project: "shop", task: "A-1", state: "failed"};
+
+test("a command is what a person would type, and a request says the same", () => {
+  const values = {reason: " it  is\nold "};
+  const release = acts.release(LOCK);
+  assert.equal(release.command(values), "coord steal src/a.py --force --release --fence 7 --reason 'it is old'");
+  assert.deepEqual(release.request(values), {path: "/v1/locks/steal", body: {resources: ["file:src/a.py"], force: true, release: true, fence: 7, reason: "it is old"}});
+  assert.equal(acts.skip(TASK).command(values), "coord --project shop task skip A-1 --reason 'it is old'");
+  assert.equal(acts.end({session: "s-ada", agent: "ada"}).request(values).path, "/v1/sessions/s-ada?force=true&reason=it+is+old");
+  assert.equal(acts.message("", "").command({kind: "warn", subject: "-x", body: ""}), "coord broadcast warn -- -x");
+  assert.equal(acts.answer({id: "q1"}, undefined, {other: true}).command({answer: "-n", reason: "-r"}), "coord decide q1 --other --reason=-r -- -n");
+});
+
+test("a path is never taken for a name or a pattern", () => {
+  assert.deepEqual(typed("file:LICENSE"), ["./LICENSE"]);
+  assert.deepEqual(typed("file:-rf"), ["./-rf"]);
+  assert.deepEqual(typed("file:name:x/y"), ["./name:x/y"]);
+  assert.deepEqual(typed("file:app/[id]/a.ts"), ["app/[id]/a.ts", "--literal"]);
+  assert.deepEqual(typed("name:deploy"), ["name:deploy"]);
+});
+
+test("no text leaves its quotes, and a terminal obeys none of it", () => {
+  assert.equal(quoted("it's $(rm -rf /) `x`"), "'it'\\''s $(rm -rf /) `x`'");
+  assert.equal(quoted("a\u001b[2Jb'\\\n"), "$'a\\u001b[2Jb\\'\\\\\\n'");
+  assert.equal(quoted(""), "''");
+  assert.equal(commandLine(["coord", "send", {free: "--help"}]), "coord send -- --help");
+});
+
+test("what hurts takes a reason, and what can be undone says how", () => {
+  const hurting = [acts.release(LOCK), acts.steal(LOCK), acts.preempt(LOCK), acts.skip(TASK), acts.reset(TASK), acts.disable("shop", "ada"), acts.end(LOCK), acts.hold("stopped")];
+  for (const act of hurting) assert.ok(act.hurts && act.reason && act.role === "admin", act.id);
+  assert.equal(acts.skip(TASK).undo().id, "retry");
+  assert.equal(acts.disable("shop", "ada").undo().id, "enable");
+  assert.equal(acts.enable("shop", "ada").undo().id, "disable");
+  assert.equal(acts.hold("paused").undo().undo().id, "pause");
+  assert.equal(acts.steal(LOCK).undo().request().path, "/v1/handoffs");
+  assert.equal(acts.setSetting("hung_seconds", 900, {before: 600}).undo().command(), "coord limits set hung_seconds=600");
+  assert.equal(acts.setSetting("max_agents", 3, {project: "shop", before: "unlimited"}).undo().command(), "coord --project shop limits set max_agents=default");
+});
+
+test("a task that somebody works on is reset before it is assigned", () => {
+  const open = acts.assign(TASK, ["bob"]), busy = acts.assign({...TASK, state: "in_progress", agent: "ada"}, ["bob"]);
+  assert.deepEqual([open.id, open.role, open.request({agent: "bob", minutes: "5"}).length], ["assign", "operate", 1]);
+  assert.deepEqual([busy.id, busy.role, busy.hurts], ["reassign", "admin", true]);
+  assert.deepEqual(busy.request({agent: "bob", minutes: "5", reason: "slow"}).map((each) => each.path), ["/v1/projects/shop/tasks/A-1/reset", "/v1/projects/shop/tasks/A-1/assign"]);
+  assert.equal(busy.command({agent: "bob", minutes: "5", reason: "slow"}), "coord --project shop task reset A-1 --reason slow && coord --project shop task assign A-1 bob --for 5m");
+});
+
+test("an act on many has the words of one and the commands of all", () => {
+  const all = many([TASK, {...TASK, task: "A-2"}].map((task) => ({label: task.task, act: acts.skip(task)})), "task");
+  assert.equal(all.title, "Skip 2 tasks");
+  assert.equal(all.command({reason: "x"}).split("\n").length, 2);
+  assert.deepEqual([all.undo, all.hurts, all.role], [undefined, true, "admin"]);
+});

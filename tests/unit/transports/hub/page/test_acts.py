@@ -1,0 +1,155 @@
+"""Every act of the page, sent as a browser sends it: it works, names its person, and needs its role."""
+
+import json
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from coord.transports.cli.parser import parse
+from tests.support.hub.harness import ADDRESS, HOST, HubHarness, Reply
+
+NODE = shutil.which("node") or ""
+pytestmark = pytest.mark.skipif(not NODE, reason="node is not installed")
+HERE = Path(__file__).parent
+COOKIE = f"coord_token_{HOST.rpartition(':')[2]}"
+
+
+@pytest.fixture
+def hub() -> Iterator[HubHarness]:
+    with HubHarness() as found:
+        yield found
+
+
+def send(hub: HubHarness, token: str, one: dict[str, Any], key: str = "") -> Reply:
+    """Send a request with a cookie, from the hub's own page."""
+    headers = {"authorization": "", "cookie": f"{COOKIE}={token}", "sec-fetch-site": "same-origin"}
+    headers |= {"origin": f"http://{HOST}", "content-type": "application/json"}
+    if key and not one.get("keyless"):
+        headers["idempotency-key"] = key
+    url = urlsplit(one["path"])
+    return hub.ask(
+        one.get("method", "POST"),
+        url.path,
+        one.get("body"),
+        headers=headers,
+        query=dict(parse_qsl(url.query)),
+    )
+
+
+def prepared(hub: HubHarness) -> dict[str, Any]:
+    """Let two agents have what the acts are about; return it."""
+
+    def ask(method: str, path: str, body: Any = None) -> Any:
+        reply = hub.ask(method, path, body)
+        assert reply.status < 300, reply
+        return reply.body
+
+    for name in ("ada", "bob"):
+        ask("POST", "/v1/sessions", {"session": f"s-{name}", "agent": name, "project": "p"})
+    files = ["file:a.py", "file:b.py", "file:c.py"]
+    for file in files:
+        ask("POST", "/v1/locks", {"session": "s-ada", "resources": [file]})
+    tasks = [{"task_id": each, "description": each} for each in ("open", "busy")]
+    ask("POST", "/v1/projects/p/tasks", {"tasks": tasks})
+    ask("POST", "/v1/projects/p/tasks/busy/claim", {"session": "s-ada", "agent": "ada", "lease_ms": 60_000})
+    asked = [ask("POST", "/v1/questions", {"session": "s-ada", "text": each})["id"] for each in ("x?", "y?")]
+    other = ask("POST", "/v1/tokens", {"role": "view"})["info"]["id"]
+    return {
+        "locks": [{"session": "s-ada", "agent": "ada", "resource": file} for file in files],
+        "open_task": {"project": "p", "task": "open"},
+        "busy_task": {
+            "project": "p",
+            "task": "busy",
+            "state": "in_progress",
+            "agent": "ada",
+            "session": "s-ada",
+        },
+        "question": {"id": asked[0]},
+        "other_question": {"id": asked[1]},
+        "token": {"id": other},
+    }
+
+
+def acts_for(records: dict[str, Any]) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [NODE, str(HERE / "print_acts.mjs"), json.dumps(records)], capture_output=True, text=True, check=True
+    )
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def test_every_act_works_and_the_log_names_its_person_and_address(hub: HubHarness) -> None:
+    """AUD-21: with a cookie nobody names a session, and none of it is done in the name of an agent."""
+    records = prepared(hub)
+    token = hub.new_token("admin")
+    for number, act in enumerate(acts_for(records)):
+        before = len(hub.events())
+        for place, one in enumerate(act["requests"]):
+            reply = send(hub, token, one, f"k{number}-{place}")
+            assert reply.status < 300, (act["id"], reply)
+        new = hub.events()[before:]
+        assert new, f"{act['id']} is not in the log"
+        assert {(each["origin"]["user"], each["origin"]["address"]) for each in new} == {("ida", ADDRESS)}, (
+            act
+        )
+    ended = [each for each in hub.events() if each["event"] == "session.ended"]
+    assert [(each["session"], each["evidence"]) for each in ended] == [("s-ada", "ida ended it (it is late)")]
+    people = {
+        each["session"]
+        for each in hub.events()
+        if each["event"] == "session.registered" and each.get("person")
+    }
+    assert len(people) == 1
+    assert people.pop().startswith("ida-t-")
+
+
+def test_a_repeated_act_happens_once(hub: HubHarness) -> None:
+    records = prepared(hub)
+    token = hub.new_token("operate")
+    message = acts_for(records)[0]["requests"][0]
+    first, again = (send(hub, token, message, "same") for _ in range(2))
+    assert first.body == again.body
+    assert len([each for each in hub.events() if each["event"] == "message.sent"]) == 1
+
+
+def test_a_role_below_is_refused_each_act(hub: HubHarness) -> None:
+    """What the page does not draw, the hub refuses as well; nothing is logged."""
+    acts = acts_for(prepared(hub))
+    tokens = {role: hub.new_token(role) for role in ("view", "operate")}
+    before = len(hub.events())
+    for act in acts:
+        for role, token in tokens.items():
+            if role == "operate" and act["role"] == "operate":
+                continue
+            refused = send(hub, token, act["requests"][0])
+            assert refused.body["code"] in ("forbidden", "refused"), (act["id"], role, refused)
+    assert len(hub.events()) == before
+    assert {act["role"] for act in acts} == {"operate", "admin"}
+
+
+def test_a_token_of_a_session_is_no_person(hub: HubHarness) -> None:
+    """An agent that sends its token as a cookie stays the agent: it can hold up and end nobody."""
+    prepared(hub)
+    token = hub.new_token("admin", session="s-bob")
+    sent = send(hub, token, {"path": "/v1/messages", "body": {"kind": "warn", "subject": "x"}})
+    assert sent.status < 300
+    assert hub.events()[-1]["session"] == "s-bob"
+    ended = send(hub, token, {"method": "DELETE", "path": "/v1/sessions/s-ada?force=true&reason=x"})
+    assert ended.status == 403
+    held = send(hub, token, {"method": "PUT", "path": "/v1/work-mode", "body": {"mode": "paused"}})
+    assert held.status == 403
+
+
+def test_every_command_can_be_typed(hub: HubHarness) -> None:
+    """The program reads each line as a command with these arguments."""
+    for act in acts_for(prepared(hub)):
+        for line in act["command"].split(" && "):
+            words = shlex.split(line)
+            assert words[0] == "coord"
+            assert parse(words[1:]).command is not None, line
