@@ -14,6 +14,7 @@ from coord.engine.engine import Engine
 from coord.followers.metrics.follower import MetricsFollower
 from coord.stores.contract import Entry
 from coord.stores.open import open_store
+from tests.conftest import SOAK
 from tests.support.consent import write_configuration
 from tests.support.fork_server import ROOT, Forked
 from tests.support.models.naive_metrics import NaiveMetrics, differences, read_samples
@@ -50,7 +51,7 @@ class Followed:
             env={**self.environ, **ALONE},
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=PATIENCE_S * (20 if SOAK else 1),  # thousands of reactions may wait
             check=False,
         )
         assert done.returncode == 0, done.stderr

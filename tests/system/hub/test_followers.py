@@ -26,7 +26,7 @@ from tests.support.programs.client import connect_as
 from tests.support.servers.server import LOOPBACK, free_port, poll_until
 from tests.system.processes.test_drain import LEASE_S, plan
 
-TASKS = 4_000 if SOAK else 60
+TASKS = 1_500 if SOAK else 60
 WORKERS = 8 if SOAK else 2
 KILLS = 40 if SOAK else 3
 SEEDS = range(1, 4) if SOAK else range(1, 2)
