@@ -131,6 +131,40 @@ class Git:
                     _end(process)
         return GitResult(process.returncode, out, stderr.decode("utf-8", "replace"))
 
+    def at_most(self, bytes_max: int, timeout_s: float, *arguments: str) -> tuple[bytes, bool]:
+        """Return the beginning of what git prints, and whether that is all; raise GitFailed if it fails.
+
+        A git that prints more, or takes longer, is killed. It fetches nothing and asks nobody.
+        """
+        import subprocess
+        import threading
+
+        environ = {**self.environ, "GIT_NO_LAZY_FETCH": "1"}
+        process = subprocess.Popen(
+            ["git", *_SETTINGS, *arguments],
+            cwd=self.folder,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        late = threading.Timer(timeout_s, process.kill)
+        late.daemon = True
+        late.start()
+        with process:
+            assert process.stdout is not None
+            try:
+                out = process.stdout.read(bytes_max + 1)
+                process.kill() if len(out) > bytes_max else process.wait()
+            finally:
+                late.cancel()
+                process.kill()
+        if len(out) > bytes_max:
+            return out[:bytes_max], False
+        if process.returncode:
+            raise GitFailed(arguments, process.returncode, "")
+        return out, True
+
     def quick(self, *arguments: str, stdin: bytes = b"") -> GitResult:
         """Run a short git command, or raise GitFailed; made for hooks, which must start fast."""
         return self.start(*arguments, stdin=stdin).result()

@@ -1,0 +1,75 @@
+"""The messages that still exist, for a person who looks: nothing is delivered, and nothing counts as read.
+
+A message to one session lies in its inbox until it is acknowledged; one to several stays until it expires. Of
+earlier ones only the log knows, and only the subject.
+"""
+
+import msgspec
+
+from coord.core import keys
+from coord.core.messages.schema import Message
+from coord.core.ranges import Range
+from coord.core.records import decode
+from coord.stores.contract import Store
+
+INBOX_PREFIX = "inbox/"
+ROWS_MAX = 20_000
+SHOWN_MAX = 500
+BODY_CHARS_MAX = 4000
+"""A longer text is cut, unless the message is asked for by its id."""
+
+
+class PageMessage(msgspec.Struct, frozen=True):
+    """A message that exists; `waiting`: it lies in the inbox of its recipient, `cut`: its text goes on."""
+
+    id: str
+    sender: str
+    to: list[str]
+    sent_ms: int
+    kind: str
+    subject: str
+    body: str
+    cut: bool
+    priority: int
+    reply_to: str
+    expires_ms: int
+    waiting: bool
+    from_repository: str
+
+
+def page_messages(log: Store, *, session: str = "", id: str = "") -> list[PageMessage]:
+    """Return messages, newest first: those of a session, or one by its id, or all; at most `SHOWN_MAX`."""
+    prefixes = (INBOX_PREFIX, keys.BROADCAST_PREFIX)
+    loaded = log.load((), [Range(prefix, "key", ROWS_MAX) for prefix in prefixes])
+    found: dict[str, PageMessage] = {}
+    for record in (each for records in loaded.ranges for each in records if each.value is not None):
+        message = decode(record.value, Message, record.key)
+        waiting = record.key.startswith(INBOX_PREFIX)
+        to = [message.to_session_id] if waiting else list(message.recipients)
+        if (id and message.id != id) or (session and session not in (message.from_session_id, *to)):
+            continue
+        known = found.get(message.id)
+        if known is not None:  # copies of one message, in several inboxes
+            to = list(dict.fromkeys([*known.to, *to]))
+            waiting = waiting or known.waiting
+        found[message.id] = _shown(message, to, waiting=waiting, whole=bool(id))
+    return sorted(found.values(), key=lambda each: (-each.sent_ms, each.id))[:SHOWN_MAX]
+
+
+def _shown(message: Message, to: list[str], *, waiting: bool, whole: bool) -> PageMessage:
+    cut = not whole and len(message.body) > BODY_CHARS_MAX
+    return PageMessage(
+        message.id,
+        message.from_session_id,
+        to,
+        message.sent_ms,
+        message.kind,
+        message.subject,
+        message.body[:BODY_CHARS_MAX] if cut else message.body,
+        cut,
+        message.priority,
+        message.reply_to,
+        message.expires_ms,
+        waiting,
+        message.from_repository,
+    )

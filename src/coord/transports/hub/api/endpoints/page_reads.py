@@ -1,0 +1,187 @@
+"""What the views of the page read beside its state: sentences, messages, diffs, and numbers over time."""
+
+import asyncio
+from typing import Annotated, Any
+from weakref import WeakKeyDictionary
+
+import msgspec
+from msgspec import Meta
+
+from coord.core.errors import Invalid, NotFound
+from coord.core.limits import UNLIMITED_TENANT
+from coord.core.page.sentences import SENTENCES
+from coord.core.page.series import RULES
+from coord.core.tokens.schema import Role
+from coord.sdk.page.messages import PageMessage, page_messages
+from coord.sdk.page.numbers import Numbers
+from coord.transports.hub.api.endpoint import Asking, Endpoint
+from coord.transports.hub.api.fields import OptionalId, PublicBody, Time
+from coord.transports.hub.identity import forbidden
+from coord.transports.hub.stores import OpenStore
+
+SENTENCES_PATH = "/v1/page/sentences"
+MESSAGES_PATH = "/v1/page/messages"
+DIFF_PATH = "/v1/page/diff"
+NUMBERS_PATH = "/v1/page/numbers"
+GITS_MAX = 2
+"""How many diffs of a repository are made at the same time."""
+PROJECTS_MAX = 16
+"""How many numbers of a log are kept: those of everything, and those of some projects."""
+BUCKETS_MAX = 400
+Revision = Annotated[str, Meta(max_length=250)]
+
+
+class MessagesQuery(PublicBody, frozen=True, kw_only=True):
+    """Which messages: to or from a session, or one by its id; all without both."""
+
+    session: OptionalId = ""
+    id: OptionalId = ""
+
+
+class DiffQuery(PublicBody, frozen=True, kw_only=True):
+    """A branch and the one to compare it with, or a commit; each a branch or a whole commit hash."""
+
+    branch: Revision = ""
+    into: Revision = ""
+    commit: Revision = ""
+
+
+class DiffFile(msgspec.Struct, frozen=True):
+    """A file, and how many lines were added and deleted; -1 for a binary one."""
+
+    path: str
+    added: int
+    deleted: int
+
+
+class DiffReply(msgspec.Struct, frozen=True):
+    """The changes between two commits; `whole`: neither text nor files were cut."""
+
+    base: str
+    tip: str
+    files: list[DiffFile]
+    text: str
+    whole: bool
+
+
+class NumbersQuery(PublicBody, frozen=True, kw_only=True):
+    """Since when, in milliseconds (0: since the log began), and in how many buckets at most."""
+
+    since: Time = 0
+    buckets: Annotated[int, Meta(ge=1, le=BUCKETS_MAX)] = 60
+
+
+class NumbersReply(msgspec.Struct, frozen=True):
+    """Numbers in buckets of `width_ms`, from the entries up to `offset`; `rules` count later ones.
+
+    `whole`: that was all of the log; if not, the next request goes on. `spans` count durations by class, and a
+    bucket without any is empty. `levels` are averages.
+    """
+
+    offset: int
+    whole: bool
+    from_ms: int
+    width_ms: int
+    counts: dict[str, list[float]]
+    spans: dict[str, list[list[int]]]
+    levels: dict[str, list[float]]
+    rules: dict[str, Any]
+
+
+_numbers: "WeakKeyDictionary[OpenStore, dict[tuple[str, str], Numbers]]" = WeakKeyDictionary()
+_gits: "WeakKeyDictionary[OpenStore, asyncio.Semaphore]" = WeakKeyDictionary()
+
+
+async def show_sentences(_asking: Asking) -> Any:
+    """Return a sentence for every event, with its fields in braces."""
+    return SENTENCES
+
+
+async def show_messages(asking: Asking) -> Any:
+    """Return the messages that still exist, newest first; nothing counts as read."""
+    query: MessagesQuery = asking.values
+    token = asking.identity.token
+    if token is not None and token.project:
+        raise forbidden("messages belong to no project")
+    session = asking.identity.check_session(query.session)
+    log = asking.store.log(asking.tenant)
+    return await asking.hub.stores.run(lambda: page_messages(log, session=session, id=query.id))
+
+
+async def show_diff(asking: Asking) -> Any:
+    """Return what a branch or a commit changes, as git shows it; at most 1 MB."""
+    from coord.integrations.git.branch_diff import branch_diff, commit_diff
+    from coord.integrations.git.run import Git
+
+    query: DiffQuery = asking.values
+    if bool(query.commit) == bool(query.branch and query.into):
+        raise Invalid("name a branch and into, or a commit", hint="?branch=login&into=main or ?commit=HASH")
+    token, location = asking.identity.token, asking.store.location
+    if token is not None and (token.project or token.session):
+        raise forbidden("the code of a repository belongs to no project and to no session")
+    repository = location.repository
+    foreign = asking.tenant != UNLIMITED_TENANT or asking.repository != location.repository_id
+    if repository is None or foreign:
+        raise NotFound("the hub has no repository of this request", hint="ask the hub of the repository")
+    git = Git(repository.commondir, environ=asking.hub.environ)
+
+    def make() -> Any:
+        return commit_diff(git, query.commit) if query.commit else branch_diff(git, query.branch, query.into)
+
+    async with _gits.setdefault(asking.store, asyncio.Semaphore(GITS_MAX)):
+        found = await asking.hub.stores.run(make)
+    files = [DiffFile(*each) for each in found.files]
+    return DiffReply(found.base, found.tip, files, found.text, found.whole)
+
+
+async def show_numbers(asking: Asking) -> Any:
+    """Return what happened over time, in numbers."""
+    query: NumbersQuery = asking.values
+    numbers = _numbers_of(asking)
+    series, offset, whole = await asking.hub.stores.run(numbers.read, query.since, query.buckets)
+    return NumbersReply(
+        offset=offset,
+        whole=whole,
+        from_ms=series.from_ms,
+        width_ms=series.width_ms,
+        counts=series.counts,
+        spans=series.spans,
+        levels=series.levels,
+        rules=RULES,
+    )
+
+
+def _numbers_of(asking: Asking) -> Numbers:
+    token = asking.identity.token
+    project = token.project if token is not None else ""
+    known = _numbers.setdefault(asking.store, {})
+    key = (asking.tenant, project)
+    found = known.pop(key, None) or Numbers(asking.store.log(asking.tenant), project)
+    known[key] = found  # the newest last
+    while len(known) > PROJECTS_MAX:
+        del known[next(iter(known))]
+    return found
+
+
+def endpoints() -> list[Endpoint]:
+    """Return the routes."""
+    rows: tuple[tuple[str, str, Any, Any, Any], ...] = (
+        (SENTENCES_PATH, "showSentences", show_sentences, None, dict[str, str]),
+        (MESSAGES_PATH, "showMessages", show_messages, MessagesQuery, list[PageMessage]),
+        (DIFF_PATH, "showDiff", show_diff, DiffQuery, DiffReply),
+        (NUMBERS_PATH, "showNumbers", show_numbers, NumbersQuery, NumbersReply),
+    )
+    return [
+        Endpoint(
+            "GET",
+            path,
+            name,
+            handle,
+            summary=str(handle.__doc__),
+            tag="page",
+            role=Role.VIEW,
+            query=query,
+            replies={200: reply},
+        )
+        for path, name, handle, query, reply in rows
+    ]

@@ -1,0 +1,71 @@
+// Alerts: what is wrong now, what was, and how often each rule was right.
+
+import {get, path} from "../core/api.js";
+import {matches} from "../core/derive.js";
+import {ago, count, duration, percent, quoted, when} from "../core/format.js";
+import {link, setQuery} from "../core/router.js";
+import {signal, touch} from "../core/store.js";
+import {act} from "../parts/act.js";
+import {chip, empty, failed, filterField, foreign, heading, html, icon, meter, nothing, repeat, skeleton, time} from "../parts/html.js";
+
+export const view = {path: "/alerts", title: "Alerts", key: "e", icon: "alerts", order: 8, render};
+
+const record = signal({key: "", alerts: null, rules: [], error: null});
+const TONES = {critical: "bad", warning: "wait", info: "idle"};
+
+// Loads the record again whenever an alert was raised or closed.
+function load({state, past}) {
+  const key = `${state.versions.alerts} ${state.versions.closed_alerts} ${past ? "past" : ""}`;
+  if (record.peek().key === key) return;
+  record.value = {...record.peek(), key};
+  get("/v1/alerts", {closed: true}).then(
+    (found) => { record.value = {key, alerts: found.alerts, rules: found.rules, error: null}; },
+    (error) => { record.value = {...record.peek(), error}; }).finally(touch);
+}
+
+function render(context) {
+  const {state, q} = context;
+  load(context);
+  const {alerts, rules, error} = record.value;
+  const fits = (each) => !q || matches(q, [each.rule, each.subject, each.text, each.agent, each.note].join(" "));
+  const open = [...state.tables.alerts.values()].filter(fits).sort((one, other) => rank(one) - rank(other) || (one.since_ms ?? 0) - (other.since_ms ?? 0));
+  const closed = (alerts ?? []).filter((each) => each.closed_ms && fits(each));
+  return html`${heading("Alerts", open.length ? count(open.length, "open alert") : "", filterField(q, (text) => setQuery({q: text}), "Filter alerts"))}
+    ${open.length ? html`<ul class="cards wide">${repeat(open, (each) => each.id, (each) => html`<li>${openAlert(each, context)}</li>`)}</ul>`
+      : empty("All is calm", q ? "No open alert fits." : "The hub looks every minute: stuck agents, deadlocks, collisions, questions that nobody answers.")}
+    ${error ? failed(error, () => { record.value = {...record.value, key: ""}; touch(); }) : alerts === null ? skeleton(4) : html`
+      <section aria-labelledby="rules"><header class="heading"><h2 id="rules">How often each rule is right</h2><span class="detail">over its newest 20 alerts; below 80% it only informs</span></header>
+        <ul class="rules">${rules.map(rule)}</ul></section>
+      <section aria-labelledby="closed"><header class="heading"><h2 id="closed">Record</h2><span class="detail">${count(closed.length, "closed alert")}</span></header>
+        ${closed.length ? html`<div class="table record"><table><thead><tr><th scope="col">Closed</th><th scope="col">Rule</th><th scope="col">Alert</th><th scope="col">Lasted</th><th scope="col">Outcome</th><th scope="col">By</th><th scope="col"><span class="hidden">Change</span></th></tr></thead>
+          <tbody>${repeat(closed.slice(0, 200), (each) => each.id, (each) => closedRow(each, context))}</tbody></table></div>` : html`<p class="muted">No alert was closed yet.</p>`}</section>`}`;
+}
+
+const rank = (alert) => ["critical", "warning", "info"].indexOf(alert.severity ?? "warning");
+
+const openAlert = (alert, {now}) => html`<article class="card need" data-tone=${TONES[alert.severity] ?? "wait"} data-row tabindex="-1">
+  <header>${icon("alert")}<h3>${foreign(alert.subject || alert.rule)}</h3><span class="tag">${alert.rule}</span><span class="muted end">${time(alert.since_ms, ago(alert.since_ms, now))}</span></header>
+  <div class="text">${foreign(alert.text, "pre")}</div>
+  <footer>${closing(alert, true, "It was right")}${closing(alert, false, "False alarm")}<a class="button small" href=${link.why("alert", alert.id)}>Why</a>
+    ${alert.session ? html`<a class="end" href=${link.agent(alert.session)}>${icon("agent")}${foreign(alert.agent || alert.session)}</a>` : nothing}</footer></article>`;
+
+const closing = (alert, right, label) => act({
+  label, small: true, title: right ? "Close: the alert was right" : "Close: a false alarm", verb: "Close", reason: "note", done: "Closed",
+  words: right ? "The precision of its rule rises." : "The precision of its rule falls; a rule that is wrong too often only informs.",
+  command: (values) => `coord alerts close ${alert.id} --${right}${values.note ? ` --note ${quoted(values.note)}` : ""}`,
+  request: (values) => ({path: path`/v1/alerts/${alert.id}/close`, body: {right, ...(values.note ? {note: values.note} : {})}}),
+});
+
+function rule(each) {
+  const known = each.precision !== null && each.precision !== undefined;
+  const tone = !known ? "idle" : each.precision >= 0.8 ? "ok" : "bad";
+  return html`<li class="panel rule"><header><b>${each.rule.replaceAll("_", " ")}</b>${each.muted ? chip("idle", "muted") : each.open ? chip(TONES[each.severity] ?? "wait", `${each.open} open`) : nothing}</header>
+    <p>${meter(known ? each.precision : 0, `Precision of ${each.rule}`, tone)}<span class="number">${known ? percent(each.precision * 100) : "—"}</span></p>
+    <p class="muted">${each.right} right · ${each.wrong} wrong</p></li>`;
+}
+
+const closedRow = (alert, {now}) => html`<tr data-row tabindex="-1"><td class="number">${time(alert.closed_ms, when(alert.closed_ms, now))}</td><td><span class="tag">${alert.rule}</span></td>
+  <td class="wide">${foreign(alert.text || alert.subject)}${alert.note ? html`<span class="muted"> — ${foreign(alert.note)}</span>` : nothing}</td><td class="number">${duration((alert.closed_ms - alert.raised_ms) / 1000)}</td>
+  <td>${alert.outcome === "true" ? chip("ok", "right") : alert.outcome === "false" ? chip("bad", "false alarm") : chip("idle", "unknown")}</td>
+  <td class="cut">${foreign(alert.closed_by || "coord")}</td>
+  <td>${alert.outcome === "true" ? closing(alert, false, "Was wrong") : closing(alert, true, "Was right")}</td></tr>`;

@@ -1,0 +1,138 @@
+// Messages: conversations between agents and with you. Looking at one delivers nothing: an agent still gets its mail.
+
+import {get} from "../core/api.js";
+import {conversations, merge, pruned, unread} from "../core/conversations.js";
+import {derived, matches} from "../core/derive.js";
+import {clock, count, day, quoted, when} from "../core/format.js";
+import {setQuery} from "../core/router.js";
+import {entries, hub, may, remembered, signal, touch} from "../core/store.js";
+import {perform} from "../parts/act.js";
+import {chip, empty, failed, filterField, foreign, heading, html, icon, nothing, repeat, skeleton, time} from "../parts/html.js";
+import {agent, nameFor} from "../parts/sentence.js";
+
+export const view = {path: "/messages", title: "Messages", key: "m", icon: "messages", order: 6, render, keys: [["c", "Write a message", () => compose()]]};
+
+const KINDS = ["request", "status", "warn", "handoff", "reply", "emergency"];
+const FOLDED_CHARS = 600, KEPT_MAX = 2000;
+const stored = signal({key: "", messages: [], error: null, loaded: false});
+const kept = new Map(); // texts that were seen: a message that was delivered since then stays readable here
+const marks = remembered("messages.seen", {});
+const unfolded = new Set();
+
+let lookedAt = 0, changes = 0;
+
+// Loads the texts again after an event about messages, and never without one.
+function load({state, past}) {
+  for (let place = entries.length - 1; place >= 0 && entries[place].offset > lookedAt; place -= 1) {
+    if (entries[place].events?.some((event) => event.event.startsWith("message."))) changes += 1;
+  }
+  lookedAt = state.offset;
+  const key = past ? "past" : `${state.versions.messages} ${changes}`;
+  if (stored.peek().key === key || stored.peek().busy) return;
+  stored.value = {...stored.peek(), key, busy: true};
+  get("/v1/page/messages").then((messages) => {
+    for (const each of kept.values()) each.gone = true;
+    for (const each of messages) kept.set(each.id, each);
+    while (kept.size > KEPT_MAX) kept.delete(kept.keys().next().value);
+    stored.value = {key, messages: [...kept.values()], error: null, loaded: true, busy: false};
+  }, (error) => { stored.value = {...stored.peek(), error, loaded: true, busy: false}; }).finally(touch);
+}
+
+const found = derived(["messages"], (state, texts) => conversations(merge(state.recent.messages, texts)));
+
+function title(one, state) {
+  if (one.kind === "everybody") return "Everybody";
+  if (one.kind === "group") return one.key.slice(6);
+  const names = [...one.parties].map((each) => nameFor(state, each));
+  return one.kind === "system" ? names[0] : names.join(" & ");
+}
+
+const seenKey = () => hub.value.repository ?? "";
+const seenMarks = () => marks.value[seenKey()] ?? {};
+
+function mark(one, all) {
+  if (document.hidden || (seenMarks()[one.key] ?? 0) >= one.at) return;
+  const keys = new Set(all.map((each) => each.key));
+  queueMicrotask(() => { marks.value = {...marks.peek(), [seenKey()]: {...pruned(seenMarks(), keys), [one.key]: one.at}}; });
+}
+
+function render(context) {
+  const {state, query, q} = context;
+  load(context);
+  const all = found(state, stored.value.messages);
+  const shown = all.filter((one) => !q || matches(q, `${title(one, state)} ${one.messages.map((message) => `${message.subject} ${message.body ?? ""}`).join(" ")}`));
+  const chosen = all.find((one) => one.key === query.with) ?? (query.with ? null : shown[0]);
+  if (chosen && (query.with || matchMedia("(min-width: 721px)").matches)) mark(chosen, all);
+  const forbidden = stored.value.error?.status === 403;
+  return html`${heading("Messages", count(all.length, "conversation"), html`${filterField(q, (text) => setQuery({q: text}), "Filter messages")}
+      ${may("operate") ? html`<button type="button" class="button primary" @click=${() => compose()}>${icon("send")}Write</button>` : nothing}`)}
+    ${stored.value.error && !forbidden ? failed(stored.value.error, () => { stored.value = {...stored.value, key: ""}; touch(); }) : nothing}
+    ${forbidden ? empty("Messages are not for this token", "It sees one project, and messages belong to none.")
+      : !all.length ? (stored.value.loaded ? empty("Nobody has written yet", html`Agents write to each other with <code>coord send</code>; you write with the button above, or with the key <kbd>c</kbd>.`) : skeleton(6))
+      : html`<div class="mail ${query.with ? "chosen" : ""}"><nav class="panel" aria-label="Conversations"><ul>${repeat(shown, (one) => one.key, (one) => entry(one, chosen, context))}</ul></nav>
+        ${chosen ? thread(chosen, context) : html`<div class="panel thread"><p class="muted note">This conversation is not in the log any more.</p></div>`}</div>`}`;
+}
+
+const ICONS = {everybody: "messages", group: "cards", system: "settings", pair: "agent"};
+
+function entry(one, chosen, {state, now}) {
+  const last = one.messages.at(-1), fresh = unread(one, seenMarks());
+  return html`<li><button type="button" class="conversation" data-row aria-current=${one === chosen ? "true" : nothing} @click=${() => setQuery({with: one.key}, {replace: false})}>
+    ${icon(ICONS[one.kind])}<span class="cut name">${foreign(title(one, state))}</span><span class="muted when">${time(one.at, when(one.at, now).replace(/:\d\d$/, ""))}</span>
+    <span class="cut muted subject">${foreign(last.subject)}</span>${fresh ? html`<b class="badge" aria-label=${count(fresh, "new message")}>${fresh}</b>` : nothing}</button></li>`;
+}
+
+function thread(one, context) {
+  const {state} = context;
+  const messages = one.messages.slice(-200);
+  return html`<section class="panel thread" aria-labelledby="thread"><header><button type="button" class="bare back" aria-label="All conversations" @click=${() => setQuery({with: ""})}>${icon("back")}</button>
+      <h2 id="thread">${foreign(title(one, state))}</h2><span class="muted">${one.kind === "system" ? "notices of coord" : count(one.parties.size, "party", "parties")}</span>
+      ${may("operate") && one.kind !== "system" ? html`<button type="button" class="button small end" @click=${() => compose(addressOf(one))}>${icon("send")}Write here</button>` : nothing}</header>
+    <ol>${repeat(messages, (message) => message.id, (message, place) => html`${newDay(message, messages[place - 1]) ? html`<li class="day" role="separator">${day(message.at)}</li>` : nothing}<li>${letter(message, one, context)}</li>`)}</ol></section>`;
+}
+
+const newDay = (message, before) => !before || new Date(before.at).toDateString() !== new Date(message.at).toDateString();
+const addressOf = (one) => (one.kind === "group" ? one.key : one.kind === "everybody" ? "" : [...one.parties].at(-1) ?? "");
+
+function letter(message, one, context) {
+  const {state, who} = context;
+  const mine = Boolean(who.user) && nameFor(state, message.from) === who.user;
+  const long = (message.body?.length ?? 0) > FOLDED_CHARS && !unfolded.has(message.id);
+  return html`<article class="letter ${mine ? "mine" : ""}" data-row data-tone=${message.kind === "emergency" ? "bad" : message.kind === "warn" ? "wait" : "idle"} tabindex="-1">
+    <header>${agent(message.from, "", state)}${one.kind !== "pair" ? html`<span class="muted">to ${message.group ? `group ${message.group}` : message.to.length > 3 ? count(message.to.length, "session") : message.to.map((each, place) => html`${place ? ", " : ""}${agent(each, "", state)}`)}</span>` : nothing}
+      <span class="tag">${message.kind}</span>${message.lost ? chip("bad", "not delivered", message.lost.map((each) => each.reason).join("; ")) : message.waiting && !message.gone ? chip("wait", "not read yet") : nothing}
+      <span class="muted end">${time(message.at, clock(message.at))}</span></header>
+    <h3>${foreign(message.subject)}</h3>
+    ${message.body === undefined ? nothing : message.body ? html`<div class="text">${foreign(long ? `${message.body.slice(0, FOLDED_CHARS)}…` : message.body, "pre")}</div>
+      ${long || message.cut ? html`<button type="button" class="button small" @click=${() => unfold(message)}>Show all of it</button>` : nothing}` : nothing}
+    <footer>${may("operate") && message.from !== "system" && !mine ? html`<button type="button" class="button small" @click=${() => compose(message.from, message)}>Reply</button>` : nothing}
+      ${message.body === undefined ? html`<span class="muted" title="The log keeps subjects; the text left with the message.">delivered, only the subject is left</span>` : nothing}</footer></article>`;
+}
+
+async function unfold(message) {
+  unfolded.add(message.id);
+  if (message.cut) {
+    const [whole] = await get("/v1/page/messages", {id: message.id}).catch(() => []);
+    if (whole) kept.set(whole.id, whole);
+    stored.value = {...stored.value, messages: [...kept.values()]};
+  }
+  touch();
+}
+
+// Opens the form; `to` is a session, an agent, role:NAME, group:NAME, or "" for everybody.
+export function compose(to = "", answered = null) {
+  if (!may("operate")) return;
+  perform({
+    title: answered ? "Reply" : "Write a message", verb: "Send", role: "operate", done: "Sent",
+    words: "Agents read it before their next step. An emergency stops their edits and commands until they acknowledge it.",
+    fields: [
+      {name: "to", label: "To (a session, an agent, role:NAME or group:NAME; empty: everybody)", value: to, focus: !to},
+      {name: "kind", label: "Kind", value: answered ? "reply" : "request", options: KINDS},
+      {name: "subject", label: "Subject", value: answered ? `Re: ${answered.subject}`.slice(0, 200) : "", required: true, focus: Boolean(to)},
+      {name: "body", label: "Text", rows: 5, focus: false},
+    ],
+    command: ({to: address, kind, subject, body}) => `coord ${address ? `send ${quoted(address)}` : "broadcast"} ${kind} ${quoted(subject || "…")}${body ? ` --body ${quoted(body)}` : ""}`,
+    request: ({to: address, kind, subject, body}) => ({path: "/v1/messages", body: {kind, subject, ...(address ? {to: address} : {}), ...(body ? {body} : {}), ...(answered ? {reply_to: answered.id} : {})}}),
+    after: () => { stored.value = {...stored.value, key: ""}; touch(); },
+  });
+}
