@@ -1,7 +1,7 @@
 """A sentence for every event, as data: the page gets them from the hub and fills them in.
 
-In a sentence, `{field}` is a field of the event as people read it. A part in brackets is shown only if all its
-fields have a value. `[?field …]` is shown if the field has one, `[!field …]` if it has none, and with
+In a sentence, `{field}` is a field of the event as people read it. A part in brackets is shown only if all
+its fields have a value. `[?field …]` is shown if the field has one, `[!field …]` if it has none, and with
 `field=value` both compare. A field that names a session is shown as its agent.
 """
 
@@ -34,7 +34,8 @@ SENTENCES = {
     "question.asked": "{session} asks[?kind=permission  for permission]: {text}",
     "question.answered": "{by} answered {session}: {answer}[ ({reason})]",
     "question.withdrawn": "A question of {session} ended without an answer: {end_reason}[, by {by}]",
-    "usage.reported": "{session} used[ {input} tokens in][ {output} tokens out][ for {cost}][ about {estimated}]",
+    "usage.reported": "{session} used[ {input} tokens in][ {output} tokens out][ for {cost}]"
+    "[ about {estimated}]",
     "budget.exceeded": "The budget of {scope} {name} is exceeded: {limit}",
     "lock.acquired": "{session} locked {resource} ({mode})[ after waiting {waited_ms}][: {reason}]",
     "lock.renewed": "{session} keeps {resource}",
@@ -47,7 +48,8 @@ SENTENCES = {
     "lock.wait_ended": "The wait of {session} for {resources} ended: {state}",
     "lock.preemption_asked": "{by} asked {session} to release {resource}[: {reason}]",
     "lock.preemption_withdrawn": "{session} may keep {resource}; {by} does not ask for it any more",
-    "lock.deadlock": "Deadlock of {cycle}[?resolved ; {victim} lost its locks][!resolved ; {victim} has to let go]",
+    "lock.deadlock": "Deadlock of {cycle}[?resolved ; {victim} lost its locks]"
+    "[!resolved ; {victim} has to let go]",
     "task.claimed": "{session} took task {task} (generation {generation})[: {reason}]",
     "task.renewed": "{session} keeps task {task}",
     "task.moved": "Task {task} moved from {session} to {successor}",
@@ -72,7 +74,8 @@ SENTENCES = {
     "agent.enabled": "Agent {agent} was [?enabled enabled][!enabled disabled][: {reason}]",
     "git.committed": "{session} committed {subject} ({commit})[ on {branch}]",
     "git.merged": "{session} merged {branch} into {into}",
-    "git.merge_refused": "The merge of {branch} into {into} was refused: {status}[, with {parties}][ ({detail})]",
+    "git.merge_refused": "The merge of {branch} into {into} was refused: {status}[, with {parties}]"
+    "[ ({detail})]",
     "git.commit_refused": "A commit of {session} was refused by {hook}: {detail}",
     "file.restored": "{file_count} files of {holders} were restored after a command of {session}: {files}",
     "reaction.ran": "Reaction {reaction} ran after {cause}[ in {took_ms}]",
@@ -83,5 +86,6 @@ SENTENCES = {
     "brief.delivered": "{session} got its brief ({tokens} tokens)",
     "alert.raised": "Alert: {text}",
     "alert.closed": "Alert {rule} about {subject} ended[ as {outcome}][, by {by}][ ({note})]",
-    "alert.rule_muted": "Alerts of rule {rule} are [?muted muted][!muted loud again] ({right} right, {wrong} wrong)",
+    "alert.rule_muted": "Alerts of rule {rule} are [?muted muted][!muted loud again]"
+    " ({right} right, {wrong} wrong)",
 }

@@ -1,8 +1,8 @@
 """What the page counts over time, as data: the hub counts the log with it, the page what comes after.
 
-`COUNTS`: an event adds one to a series, or the number in its `field`. `SPANS`: a field of an event is a duration,
-in units of which `scale` are a second; a zero is none. `LEVELS`: how many things exist at a time; an event begins
-one or ends it, and the named fields tell which one.
+`COUNTS`: an event adds one to a series, or the number in its `field`. `SPANS`: a field of an event is a
+duration, in units of which `scale` are a second; a zero is none. `LEVELS`: how many things exist at a time;
+an event begins one or ends it, and the named fields tell which one.
 """
 
 from typing import Any

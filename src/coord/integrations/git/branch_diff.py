@@ -1,7 +1,7 @@
-"""What a branch or a commit changes, for people who look from outside: bounded, and without any program of the repository.
+"""What a branch or a commit changes, for people who look from outside: bounded in size and time.
 
-Names are checked before git sees them, and become hashes before they reach a diff. A branch is looked up below
-`refs/heads/` only. No attribute, filter, pager or external diff of the repository runs.
+Names are checked before git sees them, and become hashes before they reach a diff. A branch is looked up
+below `refs/heads/` only. No attribute, filter, pager or external diff of the repository runs.
 """
 
 import re

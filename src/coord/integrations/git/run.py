@@ -5,6 +5,7 @@ Git prints file names as bytes; `os.fsdecode` turns them into text, so any name 
 
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -147,18 +148,21 @@ class Git:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
-        late = threading.Timer(timeout_s, process.kill)
+        late = threading.Timer(timeout_s, _kill_group, (process.pid,))
         late.daemon = True
         late.start()
         with process:
             assert process.stdout is not None
             try:
                 out = process.stdout.read(bytes_max + 1)
-                process.kill() if len(out) > bytes_max else process.wait()
+                if len(out) <= bytes_max:
+                    process.wait()
             finally:
                 late.cancel()
-                process.kill()
+                if process.poll() is None:
+                    _kill_group(process.pid)
         if len(out) > bytes_max:
             return out[:bytes_max], False
         if process.returncode:
@@ -225,6 +229,12 @@ class Git:
             if not faster or time.monotonic() >= deadline:
                 raise GitFailed(arguments, done.code, done.stderr)
             time.sleep(INDEX_NAP_S)  # noqa: TID251 - git has no way to wait for the index
+
+
+def _kill_group(leader: int) -> None:
+    """Kill a process that began a group of its own, and all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 class RunningGit:

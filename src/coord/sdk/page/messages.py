@@ -37,22 +37,26 @@ class PageMessage(msgspec.Struct, frozen=True):
     from_repository: str
 
 
-def page_messages(log: Store, *, session: str = "", id: str = "") -> list[PageMessage]:
+def page_messages(log: Store, *, session: str = "", message_id: str = "") -> list[PageMessage]:
     """Return messages, newest first: those of a session, or one by its id, or all; at most `SHOWN_MAX`."""
     prefixes = (INBOX_PREFIX, keys.BROADCAST_PREFIX)
     loaded = log.load((), [Range(prefix, "key", ROWS_MAX) for prefix in prefixes])
     found: dict[str, PageMessage] = {}
-    for record in (each for records in loaded.ranges for each in records if each.value is not None):
+    for record in (each for records in loaded.ranges for each in records):
+        if record.value is None:
+            continue
         message = decode(record.value, Message, record.key)
         waiting = record.key.startswith(INBOX_PREFIX)
         to = [message.to_session_id] if waiting else list(message.recipients)
-        if (id and message.id != id) or (session and session not in (message.from_session_id, *to)):
+        if (message_id and message.id != message_id) or (
+            session and session not in (message.from_session_id, *to)
+        ):
             continue
         known = found.get(message.id)
         if known is not None:  # copies of one message, in several inboxes
             to = list(dict.fromkeys([*known.to, *to]))
             waiting = waiting or known.waiting
-        found[message.id] = _shown(message, to, waiting=waiting, whole=bool(id))
+        found[message.id] = _shown(message, to, waiting=waiting, whole=bool(message_id))
     return sorted(found.values(), key=lambda each: (-each.sent_ms, each.id))[:SHOWN_MAX]
 
 

@@ -1,7 +1,7 @@
 """Numbers over time, counted from the log: per minute for the newest day and a half, per hour for all of it.
 
-The rules are data (`core/page/series.py`). `Numbers` reads each entry once and keeps what it counted, so that an open
-page costs no repeated reads.
+The rules are data (`core/page/series.py`). `Numbers` reads each entry once and keeps what it counted, so that
+an open page costs no repeated reads.
 """
 
 import math
@@ -34,8 +34,8 @@ WIDTHS_MS = tuple(
         *(_DAY, 2 * _DAY, 7 * _DAY, 14 * _DAY, 30 * _DAY, 90 * _DAY, 365 * _DAY),
     )
 )
-_TAGS = {f'{{"event":"{name}"'.encode(): name for name in EVENTS}
-_TAG_END = 10
+_FIRST = b'{"event":"'
+_TAGS = frozenset(_FIRST + name.encode() for name in EVENTS)
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -80,9 +80,9 @@ class Counter:
             for bucket in buckets if amount else ():
                 bucket.counts[rule["series"]] = bucket.counts.get(rule["series"], 0) + amount
         if (span := SPANS.get(event)) is not None and (taken := _amount(details.get(span["field"]))):
-            place = bisect_left(BOUNDS_S, taken / span["scale"])
+            position = bisect_left(BOUNDS_S, taken / span["scale"])
             for bucket in buckets:
-                bucket.spans.setdefault(span["series"], [0] * (len(BOUNDS_S) + 1))[place] += 1
+                bucket.spans.setdefault(span["series"], [0] * (len(BOUNDS_S) + 1))[position] += 1
         for name, level in LEVELS.items():
             if (fields := level["begins"].get(event)) is not None:
                 self._change(name, at, _key(details, fields), begins=True)
@@ -133,20 +133,20 @@ class Counter:
         spans = {name: [list[int]() for _ in range(size)] for name in TIMED}
         levels = {name: [0.0] * size for name in LEVELS}
         for number, bucket in source.items():
-            place = number * step // width - first
-            if not 0 <= place < size:
+            position = number * step // width - first
+            if not 0 <= position < size:
                 continue
             for name, amount in bucket.counts.items():
-                counts[name][place] += amount
+                counts[name][position] += amount
             for name, found in bucket.spans.items():
-                before = spans[name][place] or [0] * len(found)
-                spans[name][place] = [one + other for one, other in zip(before, found, strict=True)]
+                before = spans[name][position] or [0] * len(found)
+                spans[name][position] = [one + other for one, other in zip(before, found, strict=True)]
             for name, amount in bucket.levels.items():
-                levels[name][place] += amount
+                levels[name][position] += amount
         for averages in levels.values():
-            for place in range(size):
-                begins = max((first + place) * width, self.begins_ms)
-                averages[place] /= max(1, min((first + place + 1) * width, now_ms) - begins)
+            for position in range(size):
+                begins = max((first + position) * width, self.begins_ms)
+                averages[position] /= max(1, min((first + position + 1) * width, now_ms) - begins)
         return Series(first * width, width, counts, spans, levels)
 
 
@@ -204,12 +204,12 @@ class Numbers:
 
     def _take(self, entry: Entry) -> None:
         for raw in entry.events:
-            name = _TAGS.get(raw[: raw.find(b'"', _TAG_END) + 1])
-            if name is None:
-                continue
+            if raw.startswith(_FIRST) and raw[: raw.find(b'"', len(_FIRST))] not in _TAGS:
+                continue  # most events are of no interest, and are not decoded
             try:
                 details = _decode(raw)
             except (ValueError, RecursionError):
                 continue
-            if not self._project or details.get("project") == self._project:
+            name = str(details.get("event"))
+            if name in EVENTS and (not self._project or details.get("project") == self._project):
                 self._counter.count(entry.at, name, details)

@@ -74,8 +74,8 @@ class NumbersQuery(PublicBody, frozen=True, kw_only=True):
 class NumbersReply(msgspec.Struct, frozen=True):
     """Numbers in buckets of `width_ms`, from the entries up to `offset`; `rules` count later ones.
 
-    `whole`: that was all of the log; if not, the next request goes on. `spans` count durations by class, and a
-    bucket without any is empty. `levels` are averages.
+    `whole`: that was all of the log; if not, the next request goes on. `spans` count durations by class, and
+    a bucket without any is empty. `levels` are averages.
     """
 
     offset: int
@@ -105,7 +105,7 @@ async def show_messages(asking: Asking) -> Any:
         raise forbidden("messages belong to no project")
     session = asking.identity.check_session(query.session)
     log = asking.store.log(asking.tenant)
-    return await asking.hub.stores.run(lambda: page_messages(log, session=session, id=query.id))
+    return await asking.hub.stores.run(lambda: page_messages(log, session=session, message_id=query.id))
 
 
 async def show_diff(asking: Asking) -> Any:

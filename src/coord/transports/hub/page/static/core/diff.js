@@ -1,6 +1,6 @@
 // A diff as git prints it, in parts that can be drawn: pure.
 
-// Returns [{path, from, lines: [{kind, text, old, new}], binary}]; kind is add, del, same, hunk or note.
+// Returns [{path, oldPath, lines: [{kind, text, old, new}], binary}]; kind is add, del, same, hunk or note.
 export function parseDiff(text) {
   const files = [];
   let file = null, before = 0, after = 0, left = 0, right = 0;
@@ -16,11 +16,11 @@ export function parseDiff(text) {
       continue;
     }
     if (line.startsWith("diff --git ")) {
-      file = {path: line.replace(/^diff --git .* "?b\//, "").replace(/"$/, ""), from: "", lines: [], binary: false};
+      file = {path: line.replace(/^diff --git .* "?b\//, "").replace(/"$/, ""), oldPath: "", lines: [], binary: false};
       files.push(file);
     } else if (file === null) continue;
     else if (line.startsWith("+++ ") && line !== "+++ /dev/null") file.path = line.slice(4).replace(/^"?b\//, "").replace(/["\t]$/, "");
-    else if (line.startsWith("rename from ")) file.from = line.slice(12);
+    else if (line.startsWith("rename from ")) file.oldPath = line.slice(12);
     else if (line.startsWith("rename to ")) file.path = line.slice(10);
     else if (line.startsWith("Binary files ")) file.binary = true;
     else if (line.startsWith("\\")) file.lines.push({kind: "note", text: line.slice(2)});

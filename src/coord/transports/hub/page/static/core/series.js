@@ -30,7 +30,7 @@ export function extend(numbers, entry, levels = {}) {
   return true;
 }
 
-// Makes room for a time; what it adds behind, it removes at the front if `rolls`. Returns the place of that time.
+// Makes room for a time; of more than `most` buckets it drops the first ones. Returns the place of that time.
 export function grow(numbers, at, levels = {}) {
   const size = () => Object.values(numbers.counts)[0].length;
   let place = Math.max(0, Math.floor((at - numbers.from_ms) / numbers.width_ms));
@@ -38,7 +38,7 @@ export function grow(numbers, at, levels = {}) {
     for (const values of Object.values(numbers.counts)) values.push(0);
     for (const values of Object.values(numbers.spans)) values.push([]);
     for (const [name, values] of Object.entries(numbers.levels)) values.push(levels[name] ?? values.at(-1) ?? 0);
-    if (numbers.rolls) {
+    if (size() > (numbers.most ?? Infinity)) {
       numbers.from_ms += numbers.width_ms;
       place -= 1;
       for (const values of [...Object.values(numbers.counts), ...Object.values(numbers.spans), ...Object.values(numbers.levels)]) values.shift();

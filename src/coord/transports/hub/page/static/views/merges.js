@@ -82,7 +82,7 @@ function diffPanel(item) {
 }
 
 const SIGNS = {add: "+", del: "−", same: " ", note: "\\"};
-const diffLine = (row) => (row.kind === "file" ? html`<div class="diff-file">${icon("file")}${foreign(row.file.path)}${row.file.from ? html` <span class="muted">from ${foreign(row.file.from)}</span>` : nothing}</div>`
+const diffLine = (row) => (row.kind === "file" ? html`<div class="diff-file">${icon("file")}${foreign(row.file.path)}${row.file.oldPath ? html` <span class="muted">from ${foreign(row.file.oldPath)}</span>` : nothing}</div>`
   : row.kind === "hunk" ? html`<div class="diff-line hunk"><code>${foreign(row.text)}</code></div>`
   : html`<div class="diff-line ${row.kind}"><span class="no">${row.old ?? ""}</span><span class="no">${row.new ?? ""}</span><span class="sign">${SIGNS[row.kind]}</span><code>${foreign(row.text)}</code></div>`);
 

@@ -25,7 +25,7 @@ async function load(span, now) {
       const numbers = await get("/v1/page/numbers", {since: seconds ? Math.max(0, Math.round(now) - seconds * 1000) : 0, buckets: BUCKETS[span]});
       if (mine !== run) return;
       whole = numbers.whole;
-      numbers.rolls = seconds > 0;
+      numbers.most = seconds ? BUCKETS[span] + 1 : Infinity;
       loaded.value = {key: span, numbers, error: null, version: loaded.peek().version + 1};
       touch();
     }

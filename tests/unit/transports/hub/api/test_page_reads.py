@@ -1,0 +1,78 @@
+"""What the views of the page read: for whom, and nothing beyond the token."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from coord.core.events import every_event
+from coord.core.identity import Caller
+from coord.core.lifecycle.commands import Register
+from coord.core.locks.commands import AcquireLocks
+from coord.core.messages.commands import PeekMessages, SendMessage
+from coord.core.tokens.schema import Role
+from tests.support.hub.site import Site, open_site
+
+PATHS = ("/v1/page/sentences", "/v1/page/messages", "/v1/page/diff?commit=" + "0" * 40, "/v1/page/numbers")
+BOB = Caller("s-bob", agent="bob")
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with open_site() as found:
+        found.run(Register(BOB))
+        found.run(AcquireLocks(Caller("s-ada", agent="ada"), "r", ("file:a.py",)))
+        found.run(
+            SendMessage(Caller("s-ada", agent="ada"), to="s-bob", kind="request", subject="look", body="text")
+        )
+        yield found
+
+
+def ask(site: Site, path: str, role: Role = Role.VIEW, **limits: Any) -> tuple[int, Any]:
+    answer = site.ask("GET", path, site.token(role, **limits))
+    return answer.status, json.loads(answer.body)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nobody_reads_without_a_token(site: Site, path: str) -> None:
+    assert site.ask("GET", path).status == 401
+
+
+def test_sentences_are_those_of_all_events(site: Site) -> None:
+    status, found = ask(site, "/v1/page/sentences")
+    assert (status, found.keys()) == (200, {str(kind.__struct_config__.tag) for kind in every_event()})
+
+
+def test_a_viewer_reads_messages_and_their_recipient_still_gets_them(site: Site) -> None:
+    status, (found,) = ask(site, "/v1/page/messages?session=s-bob")
+    assert (status, found["subject"], found["body"], found["waiting"]) == (200, "look", "text", True)
+    assert [each.body for each in site.run(PeekMessages(BOB)).messages] == ["text"]
+
+
+def test_a_token_reads_no_messages_outside_of_its_limits(site: Site) -> None:
+    assert ask(site, "/v1/page/messages", project="shop")[0] == 403
+    assert ask(site, "/v1/page/messages?session=s-bob", session="s-cyd")[0] == 403
+    assert ask(site, "/v1/page/messages", session="s-cyd") == (200, [])
+    assert len(ask(site, "/v1/page/messages", session="s-bob")[1]) == 1
+
+
+def test_code_is_not_for_limited_tokens_nor_for_other_tenants(site: Site) -> None:
+    path = "/v1/page/diff?branch=main&into=main"
+    assert ask(site, path, project="shop")[0] == 403
+    assert ask(site, path, session="s-bob")[0] == 403
+    assert ask(site, path, tenant="other")[0] == 404
+    assert site.ask("GET", path, site.token(), b"", **{"Coord-Repository": "another"}).status == 404
+
+
+@pytest.mark.parametrize("query", ["", "?branch=main", "?branch=a&into=b&commit=c", "?into=main"])
+def test_a_diff_names_a_commit_or_two_branches(site: Site, query: str) -> None:
+    assert ask(site, f"/v1/page/diff{query}")[0] == 400
+
+
+def test_numbers_count_the_log_and_those_of_a_project_only_its_events(site: Site) -> None:
+    status, found = ask(site, "/v1/page/numbers")
+    assert (status, found["whole"], sum(found["counts"]["locks"])) == (200, True, 1)
+    assert found["rules"]["counts"]["lock.acquired"] == [{"series": "locks"}]
+    assert sum(ask(site, "/v1/page/numbers", project="shop")[1]["counts"]["locks"]) == 0
+    assert ask(site, "/v1/page/numbers?buckets=401")[0] == 400
