@@ -2,7 +2,7 @@
 
 `COUNTS`: an event adds one to a series, or the number in its `field`. `SPANS`: a field of an event is a
 duration, in units of which `scale` are a second; a zero is none. `LEVELS`: how many things exist at a time;
-an event begins one or ends it, and the named fields tell which one.
+an event begins one or ends it, and the named fields say which one.
 """
 
 from typing import Any
@@ -63,4 +63,4 @@ EVENTS = frozenset(
     )
 )
 RULES: dict[str, Any] = {"counts": COUNTS, "spans": SPANS, "bounds_s": BOUNDS_S}
-"""What the page needs to count later entries; its tables tell the levels."""
+"""What the page needs to count later entries; its tables have the levels."""

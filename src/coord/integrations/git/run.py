@@ -232,7 +232,7 @@ class Git:
 
 
 def _kill_group(leader: int) -> None:
-    """Kill a process that began a group of its own, and all that it has started."""
+    """Kill a process that leads a group, and all that it has started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
 

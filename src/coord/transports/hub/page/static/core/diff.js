@@ -1,5 +1,7 @@
 // A diff as git prints it, in parts that can be drawn: pure.
 
+const RENAMED = /^rename (?:from|to) /;
+
 // Returns [{path, oldPath, lines: [{kind, text, old, new}], binary}]; kind is add, del, same, hunk or note.
 export function parseDiff(text) {
   const files = [];
@@ -20,8 +22,7 @@ export function parseDiff(text) {
       files.push(file);
     } else if (file === null) continue;
     else if (line.startsWith("+++ ") && line !== "+++ /dev/null") file.path = line.slice(4).replace(/^"?b\//, "").replace(/["\t]$/, "");
-    else if (line.startsWith("rename from ")) file.oldPath = line.slice(12);
-    else if (line.startsWith("rename to ")) file.path = line.slice(10);
+    else if (RENAMED.test(line)) file[line[7] === "f" ? "oldPath" : "path"] = line.replace(RENAMED, "");
     else if (line.startsWith("Binary files ")) file.binary = true;
     else if (line.startsWith("\\")) file.lines.push({kind: "note", text: line.slice(2)});
     else {
