@@ -8,6 +8,8 @@ its fields have a value. `[?field …]` is shown if the field has one, `[!field 
 SENTENCES = {
     "clock.accepted": "Somebody confirmed a clock that is behind the log",
     "settings.changed": "Settings[ of project {project}] changed[ by {by}]: {settings}",
+    "work.held": "{by} holds up all agents ({mode})[: {reason}]",
+    "work.resumed": "{by} lets the agents go on[: {reason}]",
     "limits.set": "Limits changed[ by {by}]: {limits}",
     "session.registered": "{session} started[ as {role}][ with {tool}][ ({model})][, started by {parent}]",
     "session.updated": "{session} is {state}",
