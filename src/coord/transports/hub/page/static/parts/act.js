@@ -17,7 +17,7 @@ export function act(wanted, look = {}) {
   const spec = {...wanted, ...look};
   if (!may(spec.role ?? "operate")) return nothing;
   const name = `button ${spec.kind ?? ""} ${spec.small ? "small" : ""} ${spec.hurts ? "hurts" : ""}`;
-  return html`<button type="button" class=${name} title=${spec.title ?? spec.label}
+  return html`<button type="button" data-act class=${name} title=${spec.title ?? spec.label}
     @click=${(event) => { event.preventDefault(); event.stopPropagation(); perform(spec); }}>${
     spec.icon ? icon(spec.icon) : nothing}<span>${spec.label}</span></button>`;
 }

@@ -97,9 +97,9 @@ customElements.define("coord-plan", class extends HTMLElement {
     const name = layout.task[at], task = tasks.get(`${project}/${name}`) ?? {task: name, project}, word = words.get(name) ?? "waiting";
     const {x, y} = placeOf(layout, this.#made, size, this.#given.closed, at);
     const marks = ["node", small ? "small" : "", critical.has(name) ? "critical" : "", fits(q, task, word) ? "" : "dim", at === this.#focus ? "lit" : ""].join(" ");
-    const label = `${name}: ${word}${task.title ? `, ${task.title}` : ""}${task.agent ? `, ${task.agent}` : ""}`;
+    const label = `${name} ${task.title ?? ""}`.trim() + `: ${word}${task.agent ? `, ${task.agent}` : ""}`;
     return html`<a class=${marks} data-tone=${toneOf(word)} data-at=${at} data-row href=${link.task(project, name)} aria-label=${label} title=${label} ${css({translate: `${x}px ${y}px`})}>
-      ${small ? nothing : html`<i class="dot" aria-hidden="true"></i><b>${foreign(name)}</b><span class="muted">${foreign(task.title ?? "")}</span>`}</a>`;
+      ${small ? nothing : html`<i class="dot" aria-hidden="true"></i><b>${foreign(name)}</b> <span class="muted">${foreign(task.title ?? "")}</span>`}</a>`;
   }
 
   // One path for each way to draw an edge: few elements are cheaper than many.

@@ -19,7 +19,7 @@ function render(context) {
   const {state, now, q} = context;
   const needs = needsYou(state);
   const sessions = sessionList(state, Math.floor(now / 60_000) * 60_000).filter((each) => !q || matches(q, searchText(each, state)));
-  return html`
+  return html`<h1 class="hidden">Now</h1>
     ${awaySince.value ? away(context) : nothing}
     ${needs.length ? needed(needs, context) : calm(state)}
     <section aria-labelledby="agents">
