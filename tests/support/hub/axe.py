@@ -1,0 +1,52 @@
+"""axe-core, which finds what keeps people from reading a page: fetched once by npm into a cache folder.
+
+`python -m tests.support.hub.axe` fetches it, for `tools/setup agents`. If it is there, it is silent.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+VERSION = "4.14.0"
+SHA256 = "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"
+FETCH_S = 300
+
+
+def axe_file() -> Path:
+    """Where the script of this very version is or will be."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "coord-test-tools" / f"axe-core-{VERSION}.min.js"
+
+
+def axe_script() -> str:
+    """Return the script, which must be the one that was chosen; empty where it is not installed."""
+    if not axe_file().exists():
+        return ""
+    data = axe_file().read_bytes()
+    assert hashlib.sha256(data).hexdigest() == SHA256, f"{axe_file()} is not axe-core {VERSION}: remove it"
+    return data.decode()
+
+
+def install() -> bool:
+    """Fetch the script; False where npm is missing or fails."""
+    npm, target = shutil.which("npm"), axe_file()
+    if target.exists():
+        return True
+    if npm is None:
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
+        command = [npm, "install", *quiet, "--prefix", folder, f"axe-core@{VERSION}"]
+        done = subprocess.run(command, stdout=2, timeout=FETCH_S, check=False)
+        if done.returncode == 0:
+            Path(folder, "node_modules/axe-core/axe.min.js").replace(target)
+    return target.exists()
+
+
+if __name__ == "__main__":
+    sys.exit(not install())

@@ -1,0 +1,115 @@
+"""A hub of this process with a crew at work, and browsers that read its page."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect
+
+from coord.core.tokens.schema import Role
+from coord.transports.hub.page.assets import FOLDER
+from tests.support.hub.browsing import PATIENCE_MS
+from tests.support.hub.site import Site
+
+PROJECT = "shop"
+CREW = ("ada", "bob", "cleo", "dan")
+PLACES = {
+    ":project": PROJECT,
+    ":task": "checkout",
+    ":session": "s-ada",
+    ":kind": "task",
+    ":id": f"{PROJECT}%2Fcheckout",
+    ":agent": "ada",
+}
+"""What stands for the parts of a view's address."""
+TASKS = (
+    ("schema", "Write the schema of the orders", ()),
+    ("stock", "Keep what is in stock", ("schema",)),
+    ("checkout", "Let a reader check out", ()),
+    ("mail", "Send a mail for every order, also to those who wait for it a long time", ("checkout",)),
+    ("search", "Find what somebody looks for", ()),
+)
+HEADERS = {"Content_Type": "application/json", "Coord_Repository": "shop"}
+_PATH = re.compile(r'\bpath: "(/[^"]*)"')
+
+
+def views() -> dict[str, str]:
+    """Return an address of each view by the name of its module, as the page itself lists them."""
+    index = (FOLDER / "views/index.js").read_text()
+    found = {}
+    for name in re.findall(r'from "\./([\w-]+)\.js"', index):
+        pattern = _PATH.search(Path(FOLDER, "views", f"{name}.js").read_text())
+        assert pattern, f"views/{name}.js names no path"
+        found[name] = "/".join(PLACES.get(part, part) for part in pattern[1].split("/"))
+    assert found, "views/index.js lists no view"
+    return found
+
+
+def send(site: Site, token: str, path: str, **body: Any) -> dict[str, Any]:
+    """Send a request of an agent; return the answer."""
+    reply = site.ask("POST", path, token, json.dumps(body).encode(), **HEADERS)
+    assert reply.status < 300, (path, reply.body)
+    found: dict[str, Any] = reply.json()
+    return found
+
+
+def fill(site: Site) -> None:
+    """Let a crew work: sessions, a plan, locks with waiters, questions and messages."""
+    token = site.token(Role.ADMIN)
+    for number, agent in enumerate(CREW):
+        described = {"role": "implementer" if number else "lead", "project": PROJECT, "model": "claude-x"}
+        send(site, token, "/v1/sessions", session=f"s-{agent}", agent=agent, **described)
+    tasks = [
+        {"task_id": task, "description": words, "depends_on": needs, "files": [f"src/{task}.py"]}
+        for task, words, needs in TASKS
+    ]
+    send(site, token, f"/v1/projects/{PROJECT}/tasks", tasks=tasks)
+    for agent, task in (("ada", "checkout"), ("bob", "schema")):
+        send(
+            site, token, f"/v1/projects/{PROJECT}/tasks/{task}/claim", session=f"s-{agent}", lease_ms=600_000
+        )
+    send(site, token, "/v1/locks", session="s-cleo", resources=["name:deploy"], reason="the release")
+    send(site, token, "/v1/questions", session="s-bob", text="Use the old name?", options=["yes", "no"])
+    send(site, token, "/v1/messages", session="s-ada", kind="info", subject="The schema is there", body="Go")
+
+
+@contextmanager
+def visit(
+    browser: Browser, site: Site, role: Role = Role.ADMIN, path: str = "/", script: str = "", **options: Any
+) -> Iterator[tuple[Page, list[str]]]:
+    """Yield a page after a login in a new profile, once it is live, and what its console says.
+
+    A script, if given, runs before those of the page.
+    """
+    code: list[str] = []
+    token = site.token(role)
+    site.thread._in_loop(lambda: code.append(site.hub.links.add(token)))
+    with closing(browser.new_context(**options)) as context, closing(context.new_page()) as page:
+        context.set_default_timeout(PATIENCE_MS)
+        complaints: list[str] = []
+        if script:
+            page.add_init_script(script)
+        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.goto(f"http://{site.address}/login#{code[0]}")
+        page.wait_for_url(f"http://{site.address}/")
+        live(page)
+        if path != "/":
+            go(page, path)
+        yield page, complaints
+
+
+def live(page: Page) -> None:
+    """Wait until the page follows the log."""
+    page.get_by_text("Live", exact=True).wait_for()
+
+
+def go(page: Page, path: str) -> None:
+    """Show another view of a page, as a link does."""
+    page.evaluate(
+        "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }", path
+    )
+    expect(page.locator("main .skeleton")).to_have_count(0)

@@ -1,0 +1,152 @@
+"""The page misses nothing: two browsers, lost connections and messages, and a log whose beginning is gone."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from coord.core.plans.commands import AddTasks, NewTask
+from coord.sdk.page.snapshot import RECENT_ENTRIES, SEEN
+from coord.stores.contract import Store
+from tests.support.hub.browsing import PATIENCE_MS, chromium
+from tests.support.hub.page_site import PROJECT, fill, go, live, visit
+from tests.support.hub.site import Site, open_site
+
+pytestmark = pytest.mark.timeout(300)
+expect.set_options(timeout=PATIENCE_MS)
+MISSED = 5_000
+SOCKETS = """
+  window.sockets = []; window.lose = 0; window.lost = [];
+  window.WebSocket = class extends WebSocket {
+    constructor(...given) { super(...given); window.sockets.push(this); }
+    set onmessage(handler) {
+      super.onmessage = handler && ((message) => {
+        const {type, offset} = JSON.parse(message.data);
+        if (type !== "entry" || window.lose === 0) return handler(message);
+        window.lose -= 1;
+        window.lost.push(offset);
+      });
+    }
+  };"""
+"""Keeps the connections of a page where a test finds them, and loses as many entries as it says."""
+STATE = """() => import("/static/core/store.js").then(({liveState}) => {
+  const {offset, at, tables, recent} = liveState();
+  return JSON.stringify({offset, at, recent, tables: Object.fromEntries(
+    Object.entries(tables).map(([name, table]) => [name, Object.fromEntries(table)]))});
+})"""
+
+CAUGHT_UP = """async (wanted) => {
+  const {liveState} = await import("/static/core/store.js");
+  while (liveState().offset < wanted) await new Promise(requestAnimationFrame);
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with open_site() as found:
+        fill(found)
+        yield found
+
+
+def log_of(site: Site) -> Store:
+    found: Store = site.database.log("local")
+    return found
+
+
+def add(site: Site, *tasks: str) -> None:
+    """Commit one entry for each task."""
+    for task in tasks:
+        site.run(AddTasks(PROJECT, (NewTask(task_id=task, description=f"Task {task}"),)))
+
+
+def caught_up(page: Page, site: Site) -> dict[str, Any]:
+    """Return what a page knows once it has every entry."""
+    newest = log_of(site).load((), ()).read_point.offset
+    page.evaluate(CAUGHT_UP, newest)
+    found: dict[str, Any] = json.loads(page.evaluate(STATE))
+    return found
+
+
+def same_as_a_new_page(browser: Browser, site: Site, page: Page) -> dict[str, Any]:
+    """Return what a page knows, which is what one knows that has loaded everything now."""
+    with visit(browser, site) as (fresh, _):
+        wanted, found = caught_up(fresh, site), caught_up(page, site)
+        assert found["offset"] == wanted["offset"]
+        for name, table in wanted["tables"].items():
+            assert comparable(found["tables"][name]) == comparable(table), name
+        begins = found["offset"] - RECENT_ENTRIES
+        for name, items in wanted["recent"].items():
+            older = [each for each in found["recent"][name] if each["offset"] > begins]
+            assert older == [each for each in items if each["offset"] > begins], name
+    return found
+
+
+def comparable(table: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what a snapshot reads from the newest entries only: a page that is open longer knows more."""
+    return {
+        key: {name: value for name, value in row.items() if name not in SEEN} for key, row in table.items()
+    }
+
+
+def test_two_browsers_see_the_same_change(browser: Browser, site: Site) -> None:
+    with visit(browser, site) as (one, complaints), visit(browser, site) as (other, others):
+        add(site, "for-two")
+        known = caught_up(one, site)
+        assert known == caught_up(other, site)
+        assert f"{PROJECT}/for-two" in known["tables"]["tasks"]
+        assert complaints == others == []
+
+
+def test_a_page_that_missed_thousands_of_entries_is_whole_again(browser: Browser, site: Site) -> None:
+    """It says that it is old while it is, and keeps what it has."""
+    with visit(browser, site, script=SOCKETS, path="/locks") as (page, _):
+        page.context.set_offline(True)
+        page.evaluate("window.sockets.at(-1).close()")
+        expect(page.get_by_role("alert")).to_contain_text("The hub does not answer")
+        expect(page.get_by_role("main")).to_contain_text("deploy")
+        add(site, *(f"missed-{number:04}" for number in range(MISSED)))
+        page.context.set_offline(False)
+        live(page)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        add(site, "after-all")
+        tasks = same_as_a_new_page(browser, site, page)["tables"]["tasks"]
+        assert len([key for key in tasks if key.startswith(f"{PROJECT}/missed-")]) == MISSED
+        assert f"{PROJECT}/after-all" in tasks
+
+
+def test_a_lost_message_is_noticed_and_healed(browser: Browser, site: Site) -> None:
+    with visit(browser, site, script=SOCKETS) as (page, complaints):
+        page.evaluate("window.lose = 1")
+        add(site, "lost", "next")
+        tasks = same_as_a_new_page(browser, site, page)["tables"]["tasks"]
+        assert {f"{PROJECT}/lost", f"{PROJECT}/next"} <= set(tasks)
+        assert len(page.evaluate("window.lost")) == 1
+        assert complaints == []
+
+
+def test_a_log_without_its_beginning(browser: Browser, site: Site) -> None:
+    """The live page goes on, before and after a new connection; the past says what is gone."""
+    with visit(browser, site, script=SOCKETS, path="/locks") as (page, complaints):
+        known = caught_up(page, site)["offset"]
+        add(site, "before-the-cut")
+        log_of(site).trim(log_of(site).load((), ()).read_point.offset)
+        add(site, "after-the-cut")
+        same_as_a_new_page(browser, site, page)
+        page.evaluate("window.sockets.at(-1).close()")
+        add(site, "connected-again")
+        expect(page.get_by_role("alert")).to_have_count(0)
+        same_as_a_new_page(browser, site, page)
+        assert complaints == []
+        go(page, f"/locks?at={known - 1}")
+        expect(page.get_by_role("main")).to_contain_text(f"the state at {known - 1} is not known")
+        expect(page.get_by_role("main")).to_contain_text("choose an offset from")
+        page.get_by_role("button", name="Back to live").click()
+        expect(page.get_by_role("main")).to_contain_text("deploy")

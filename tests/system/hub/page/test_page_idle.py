@@ -1,0 +1,78 @@
+"""A page that nobody touches asks for nothing but a sign of life, and costs the store nothing."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, WebSocket
+
+from tests.support.hub.browsing import chromium
+from tests.support.hub.page_site import fill, go, live, views, visit
+from tests.support.hub.site import Site, open_site
+
+pytestmark = pytest.mark.timeout(300)
+READS = ("load", "tail", "get", "scan", "history")
+PING_MS = 25_000
+
+
+class CountedReads:
+    """Counts every read of a log."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
+        self.made: list[str] = []
+        log = site.database.log("local")
+        names = [name for name in READS if hasattr(log, name)]
+        assert {"load", "tail"} <= set(names)
+        for name in names:
+            monkeypatch.setattr(log, name, self._counted(name, getattr(log, name)))
+
+    def _counted(self, name: str, read: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*given: Any, **named: Any) -> Any:
+            self.made.append(name)
+            return read(*given, **named)
+
+        return counted
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with open_site() as found:
+        fill(found)
+        yield found
+
+
+def follow(page: Page) -> tuple[list[str], list[WebSocket]]:
+    """Return the requests of a page, and its connections, as they come."""
+    requests: list[str] = []
+    sockets: list[WebSocket] = []
+    page.on("request", lambda request: requests.append(f"{request.method} {request.url}"))
+    page.on("websocket", lambda socket: sockets.append(socket))
+    return requests, sockets
+
+
+def test_an_idle_minute(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the clock of the browser a minute further: pings and their answers, nothing else, in any view."""
+    with chromium() as browser, visit(browser, site) as (page, complaints):
+        requests, sockets = follow(page)
+        page.clock.install()
+        page.reload()
+        live(page)
+        (socket,) = sockets
+        sent: list[Any] = []
+        socket.on("framesent", lambda text: sent.append(text))
+        for number, path in enumerate(views().values()):
+            pings = 1 if number else 3
+            go(page, path)
+            page.wait_for_load_state("networkidle")
+            requests.clear()
+            sent.clear()
+            reads = CountedReads(monkeypatch, site)
+            for _ in range(pings):
+                with socket.expect_event("framereceived", lambda text: '"pong"' in str(text)):
+                    page.clock.run_for(PING_MS)
+            assert requests == [], path
+            assert reads.made == [], path
+            assert [str(each) for each in sent] == ['{"type":"ping","id":1}'] * pings, path
+            monkeypatch.undo()
+        assert sockets == [socket]
+        assert complaints == []

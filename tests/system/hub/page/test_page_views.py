@@ -1,0 +1,181 @@
+"""Every view: readable for everybody, in every theme; stored text stays text, and viewers only look."""
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from coord.core.tokens.schema import Role
+from coord.transports.hub.api.routes import every_endpoint
+from tests.support.hub.axe import axe_script
+from tests.support.hub.browsing import PATIENCE_MS, chromium
+from tests.support.hub.page_events import EVERY_EVENT, SAMPLES
+from tests.support.hub.page_site import fill, go, views, visit
+from tests.support.hub.site import Site, open_site
+
+pytestmark = pytest.mark.timeout(300)
+expect.set_options(timeout=PATIENCE_MS)
+SCREENSHOTS = os.environ.get("COORD_SCREENSHOTS", "")
+PHONE = {"width": 360, "height": 740}
+ATTACKS = (
+    '<img src=x onerror="window.ran=1">',
+    '"><script>window.ran=1</script>',
+    "javascript:window.ran=1//${window.ran=1}",
+    "<svg/onload=window.ran=1><style>*{display:none}</style>",
+)
+ADDED = """events => import("/static/core/store.js").then(async ({liveState, liveRules, touch}) => {
+  const {applyEntry} = await import("/static/core/state.js"), state = liveState();
+  const at = Date.now(), rules = liveRules();
+  for (const event of events) applyEntry(state, rules, {offset: state.offset + 1, at, events: [event]});
+  touch();
+})"""
+"""Gives the page events as the stream would, also those that no store takes."""
+
+KEPT = (*SAMPLES, "event", "state", "kind", "mode", "severity")
+ENDINGS = ("ended", "released", "withdrawn", "moved", "answered", "closed")
+ACTS = "main [data-act]"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with open_site() as found:
+        fill(found)
+        yield found
+
+
+@pytest.fixture(params=["light", "dark"])
+def theme(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def problems(page: Page) -> list[str]:
+    """Return what axe finds, a line for each element."""
+    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for rule in found
+        for node in rule["nodes"]
+    ]
+
+
+def shoot(page: Page, name: str) -> None:
+    """Write a picture of a page, if somebody wants to see it."""
+    if SCREENSHOTS:
+        Path(SCREENSHOTS).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=Path(SCREENSHOTS, f"{name}.png"))
+
+
+def test_everybody_can_read_every_view(browser: Browser, site: Site, theme: str) -> None:
+    script = axe_script()
+    if not script:
+        pytest.skip("axe-core is not installed: tools/setup agents")
+    with visit(browser, site, color_scheme=theme, reduced_motion="reduce") as (page, complaints):
+        page.evaluate(script)
+        found = {}
+        for name, path in views().items():
+            go(page, path)
+            page.wait_for_load_state("networkidle")
+            shoot(page, f"{name}-{theme}")
+            found[name] = problems(page)
+        go(page, "/now?at=9")
+        found["past"] = problems(page)
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_be_visible()
+        found["keys"] = problems(page)
+        assert {name: each for name, each in found.items() if each} == {}
+        assert complaints == []
+
+
+def test_every_view_fits_a_phone(browser: Browser, site: Site) -> None:
+    with visit(browser, site, viewport=PHONE) as (page, complaints):
+        for name, path in views().items():
+            go(page, path)
+            page.wait_for_load_state("networkidle")
+            shoot(page, f"{name}-phone")
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], name
+        assert complaints == []
+
+
+def hostile(value: Any, attacks: Iterator[str]) -> Any:
+    """Return a value with an attack in each of its texts."""
+    if isinstance(value, str):
+        return f"{value}{next(attacks)}"
+    if isinstance(value, list):
+        return [hostile(each, attacks) for each in value]
+    if isinstance(value, dict):
+        return {hostile(key, attacks): hostile(each, attacks) for key, each in value.items()}
+    return value
+
+
+def hostile_events() -> list[dict[str, Any]]:
+    """Return every event that the page draws and that ends nothing, with an attack in every text.
+
+    Ids and words that the page looks up are as always in the first half, and attacks too in the second.
+    """
+    attacks = cycle(ATTACKS)
+    begun = [each for each in EVERY_EVENT if not each["event"].endswith(ENDINGS)]
+    return [
+        {name: value if name in kept else hostile(value, attacks) for name, value in each.items()}
+        for kept in (KEPT, ("event",))
+        for each in begun
+    ]
+
+
+def test_stored_text_never_runs(browser: Browser, site: Site) -> None:
+    """Every text field of every event that the page draws, in each view and in the list of what is there."""
+    with visit(browser, site) as (page, complaints):
+        page.evaluate(ADDED, hostile_events())
+        shown = ""
+        for path in views().values():
+            go(page, path)
+            page.wait_for_load_state("networkidle")
+            shown += page.inner_text("main")
+            assert page.locator("main img, main script, main style").count() == 0
+        page.keyboard.press(":")
+        shown += page.get_by_role("dialog").inner_text()
+        assert [attack for attack in ATTACKS if attack not in shown] == []
+        assert page.evaluate("window.ran") is None
+        assert complaints == []
+
+
+def test_viewers_only_look(browser: Browser, site: Site) -> None:
+    """No view has a button that acts, and the hub refuses every request that changes something."""
+    refused = """async (routes) => {
+      const found = {};
+      for (const [method, path] of routes) {
+        const headers = {"Content-Type": "application/json"};
+        const {status} = await fetch(path, {method, headers, body: method === "DELETE" ? undefined : "{}"});
+        found[`${method} ${path}`] = status;
+      }
+      return found;
+    }"""
+    acting = [
+        (each.method, re.sub(r"{\w+}", "s-ada", each.path))
+        for each in every_endpoint()
+        if each.method != "GET" and each.role is not Role.VIEW
+    ]
+    assert len(acting) > 40
+    with visit(browser, site, Role.VIEW) as (page, complaints), visit(browser, site) as (admin, _):
+        acts = 0
+        for name, path in views().items():
+            go(page, path)
+            go(admin, path)
+            page.wait_for_load_state("networkidle")
+            admin.wait_for_load_state("networkidle")
+            acts += admin.locator(ACTS).count()
+            assert page.locator(ACTS).count() == 0, name
+        assert acts > 0
+        assert complaints == []
+        answers = page.evaluate(refused, acting)
+        assert {route: status for route, status in answers.items() if status != 403} == {}
