@@ -175,7 +175,7 @@ def plain(shown: str) -> str:
         ("group join", "reviewers"),
         ("delegation done", "delegation"),
         ("token revoke", "token"),
-        ("token create --role", "view operate admin"),
+        ("token create --role", "report view operate admin"),
         ("task claim", "A-001-login"),
         ("task submit", "A-001-login"),
         ("task list --track", "A"),

@@ -85,7 +85,7 @@ def test_tenants_have_separate_tokens(person: Person) -> None:
     ("words", "problem", "hint"),
     [
         ("create", "no role given", "--role with one of report, view, operate, admin"),
-        ("create --role god", "unknown value 'god'", "one of view, operate, admin"),
+        ("create --role god", "unknown value 'god'", "one of report, view, operate, admin"),
         ("create --role view --expires soon", "'soon' is not a duration", "use seconds"),
         ("create --role view --expires 0", "longer than zero", "use seconds"),
         ("create --role view --expires 0.5", "0.5 is not a lifetime in seconds", "1 second to 366 days"),
