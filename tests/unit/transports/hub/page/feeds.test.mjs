@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {agentsOf, fromEvents, lanes, Past, passes, ticks} from "../../../../../src/coord/transports/hub/page/static/core/activity.js";
+import {agentsOf, fromEvents, lanes, Past, passes, ticks, timeRange} from "../../../../../src/coord/transports/hub/page/static/core/activity.js";
 import {conversations, keyOf, merge, pruned, unread} from "../../../../../src/coord/transports/hub/page/static/core/conversations.js";
 import {diffRows, parseDiff} from "../../../../../src/coord/transports/hub/page/static/core/diff.js";
 import {sentence} from "../../../../../src/coord/transports/hub/page/static/core/sentences.js";
@@ -103,4 +103,10 @@ test("quantiles lie in their class, and nothing has none", () => {
   assert.equal(quantile([1, 10], [1, 0, 0], 1), 1);
   assert.deepEqual([classOf([1, 10], 1), classOf([1, 10], 1.1), classOf([1, 10], 11)], [0, 1, 2]);
   assert.deepEqual(merged([[1, 2], [], [3, 4]]), [4, 6]);
+});
+
+test("an axis of one moment, or of none, still has a length", () => {
+  assert.deepEqual(timeRange([1000]), [1000, 1600]);
+  assert.deepEqual(timeRange([1000, 4600]), [1000, 4600]);
+  assert.deepEqual(timeRange([]), [0, 600]);
 });

@@ -48,19 +48,21 @@ function page() {
     </div>`;
 }
 
+const instead = (found, shown) => html`<h1 class="hidden">${found.view.title}</h1>${shown}`;
+
 function content(found, made, status) {
   if (!found.view) {
-    return html`<div class="empty">${icon("question")}<h3>There is no such page</h3><p>${router.address.value.pathname}</p>
+    return html`<div class="empty">${icon("question")}<h1 class="title">There is no such page</h1><p>${router.address.value.pathname}</p>
       <a class="button" href="/now">To the overview</a></div>`;
   }
-  if (!store.loaded.value) return status.error ? failed(status.error, store.reconnect) : skeleton(8);
-  if (made.past?.error) return failed(made.past.error, () => router.setQuery({at: ""}));
+  if (!store.loaded.value) return status.error ? instead(found, failed(status.error, store.reconnect)) : skeleton(8);
+  if (made.past?.error) return instead(found, failed(made.past.error, () => router.setQuery({at: ""})));
   if (made.past && !made.past.state) return skeleton(8);
   try {
     return found.view.render(made);
   } catch (error) {
     console.error(error);
-    return failed({message: `This view has a defect: ${error.message}`, hint: "Other views still work."});
+    return instead(found, failed({message: `This view has a defect: ${error.message}`, hint: "Other views still work."}));
   }
 }
 

@@ -141,3 +141,7 @@ export function ticks(from, until, many = 6) {
 // The agents of items by name, for a choice: [name].
 export const agentsOf = (items, nameOf) => [...groupBy(items.filter((item) => item.session), (item) => item.agent || nameOf(item.session)).keys()]
   .filter((name) => name && name !== "system").sort((one, other) => one.localeCompare(other));
+
+// The first and the last second of an axis of time; uPlot alone would show a thousand days around a single step.
+const SHORTEST_S = 600;
+export const timeRange = (times) => (times.length ? [times[0], Math.max(times.at(-1), times[0] + SHORTEST_S)] : [0, SHORTEST_S]);

@@ -3,7 +3,7 @@
 //   chart({label: "Throughput", times, series: [{name, values, tone, show: (value) => text, bars: true}]})
 
 import {clock, day} from "../core/format.js";
-import {ticks} from "../core/activity.js";
+import {ticks, timeRange} from "../core/activity.js";
 import uPlot from "../vendor/uplot/uplot.js";
 import {colour, theme} from "./theme.js";
 import {css, html, nothing, render} from "./html.js";
@@ -17,7 +17,7 @@ function options(given, width, hover) {
   return {
     width, height: HEIGHT, legend: {show: false}, padding: [10, 6, 0, 0],
     cursor: {y: false, points: {size: 7}, drag: {x: false, y: false}},
-    scales: {x: {time: true}, y: {range: (_, __, high) => [0, Math.max(high ?? 0, given.least ?? 1) * 1.12]}},
+    scales: {x: {time: true, range: (plot) => timeRange(plot.data[0])}, y: {range: (_, __, high) => [0, Math.max(high ?? 0, given.least ?? 1) * 1.12]}},
     axes: [
       {...axis, size: 30, grid: {show: false}, splits: (_, __, low, high) => ticks(low * 1000, high * 1000, 5).map((at) => at / 1000),
         values: (plot, splits) => splits.map((at) => (plot.scales.x.max - plot.scales.x.min > 2 * 86400 ? day(at * 1000) : clock(at * 1000).slice(0, 5)))},

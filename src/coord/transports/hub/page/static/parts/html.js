@@ -37,10 +37,10 @@ export const chip = (tone, words, title = "") =>
   html`<span class="chip" data-tone=${tone} title=${title || nothing}><i class="dot" aria-hidden="true"></i>${words}</span>`;
 
 export const empty = (title, words, more = nothing) => html`
-  <div class="empty">${icon("calm")}<h3>${title}</h3><p>${words}</p>${more}</div>`;
+  <div class="empty">${icon("calm")}<h2 class="title">${title}</h2><p>${words}</p>${more}</div>`;
 
 export const failed = (error, retry) => html`
-  <div class="empty" role="alert">${icon("alert")}<h3>${error.message}</h3>
+  <div class="empty" role="alert">${icon("alert")}<h2 class="title">${error.message}</h2>
     ${error.hint ? html`<p>${error.hint}</p>` : nothing}
     ${retry ? html`<button class="button" @click=${retry}>Try again</button>` : nothing}</div>`;
 

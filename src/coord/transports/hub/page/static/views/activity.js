@@ -123,7 +123,7 @@ export const iconOf = (item) => ICONS[item.event.split(".")[0]] ?? "settings";
 function row(item, before, {state}) {
   if (item.end) return endRow(item.end);
   const newDay = !before || before.end || new Date(before.at).toDateString() !== new Date(item.at).toDateString();
-  return html`<div class="row" data-row data-tone=${toneOf(item)} tabindex="0" role="button" aria-label=${`${clock(item.at)} ${words(item, state)}: details`}
+  return html`<div class="row" data-row data-tone=${toneOf(item)} tabindex="0" role="group" aria-label=${`${clock(item.at)} ${words(item, state)}: details`}
       @click=${(event) => { if (!event.target.closest("a")) showItem(item, state); }} @keydown=${(event) => { if (event.key === "Enter" && event.target === event.currentTarget) showItem(item, state); }}>
     <span class="when">${newDay && before ? html`<b>${day(item.at)}</b> ` : nothing}${time(item.at, clock(item.at))}</span>
     <span class="sign">${icon(iconOf(item))}</span><span class="cut said">${said(item, state)}</span><span class="muted kind">${item.event}</span></div>`;

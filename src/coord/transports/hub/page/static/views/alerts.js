@@ -44,7 +44,7 @@ function render(context) {
 const rank = (alert) => ["critical", "warning", "info"].indexOf(alert.severity ?? "warning");
 
 const openAlert = (alert, {now}) => html`<article class="card need" data-tone=${TONES[alert.severity] ?? "wait"} data-row tabindex="-1">
-  <header>${icon("alert")}<h3>${foreign(alert.subject || alert.rule)}</h3><span class="tag">${alert.rule}</span><span class="muted end">${time(alert.since_ms, ago(alert.since_ms, now))}</span></header>
+  <header>${icon("alert")}<h2 class="title">${foreign(alert.subject || alert.rule)}</h2><span class="tag">${alert.rule}</span><span class="muted end">${time(alert.since_ms, ago(alert.since_ms, now))}</span></header>
   <div class="text">${foreign(alert.text, "pre")}</div>
   <footer>${closing(alert, true, "It was right")}${closing(alert, false, "False alarm")}<a class="button small" href=${link.why("alert", alert.id)}>Why</a>
     ${alert.session ? html`<a class="end" href=${link.agent(alert.session)}>${icon("agent")}${foreign(alert.agent || alert.session)}</a>` : nothing}</footer></article>`;

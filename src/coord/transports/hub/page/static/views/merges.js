@@ -43,7 +43,7 @@ function card(item, chosen, {state, now}) {
   const kind = kindOf(item), [tone, word, why] = kind === "merged" ? ["ok", "merged", ""] : kind === "commit" ? ["work", "commit", ""] : STATUS[item.status] ?? ["bad", item.hook ? "commit refused" : "refused", ""];
   const files = item.files ?? [];
   return html`<article class="card merge" data-tone=${tone} data-row tabindex="-1" aria-current=${item === chosen ? "true" : nothing}>
-    <header>${chip(tone, word, why)}${kind === "commit" ? html`<h3 class="cut">${foreign(item.subject)}</h3>` : item.branch ? html`<h3 class="cut">${icon("branch")}${foreign(item.branch)} <span class="muted">into</span> ${foreign(item.into)}</h3>` : html`<h3 class="cut">${foreign(item.hook ?? "")}</h3>`}
+    <header>${chip(tone, word, why)}${kind === "commit" ? html`<h2 class="cut title">${foreign(item.subject)}</h2>` : item.branch ? html`<h2 class="cut title">${icon("branch")}${foreign(item.branch)} <span class="muted">into</span> ${foreign(item.into)}</h2>` : html`<h2 class="cut title">${foreign(item.hook ?? "")}</h2>`}
       <span class="muted end">${time(item.at, ago(item.at, now))}</span></header>
     ${item.detail || why ? html`<p class="reason">${foreign(item.detail || why, "pre")}</p>` : nothing}
     ${item.parties?.length ? html`<p class="parties">${icon("agent")}<span>The same was changed by ${item.parties.map((each, place) => html`${place ? ", " : ""}${foreign(nameFor(state, each))}`)}.</span></p>` : nothing}

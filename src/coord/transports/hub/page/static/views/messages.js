@@ -88,7 +88,7 @@ function thread(one, context) {
   return html`<section class="panel thread" aria-labelledby="thread"><header><button type="button" class="bare back" aria-label="All conversations" @click=${() => setQuery({with: ""})}>${icon("back")}</button>
       <h2 id="thread">${foreign(title(one, state))}</h2><span class="muted">${one.kind === "system" ? "notices of coord" : count(one.parties.size, "party", "parties")}</span>
       ${may("operate") && one.kind !== "system" ? html`<button type="button" class="button small end" @click=${() => compose(addressOf(one))}>${icon("send")}Write here</button>` : nothing}</header>
-    <ol>${repeat(messages, (message) => message.id, (message, place) => html`${newDay(message, messages[place - 1]) ? html`<li class="day" role="separator">${day(message.at)}</li>` : nothing}<li>${letter(message, one, context)}</li>`)}</ol></section>`;
+    <ol>${repeat(messages, (message) => message.id, (message, place) => html`${newDay(message, messages[place - 1]) ? html`<li class="day">${day(message.at)}</li>` : nothing}<li>${letter(message, one, context)}</li>`)}</ol></section>`;
 }
 
 const newDay = (message, before) => !before || new Date(before.at).toDateString() !== new Date(message.at).toDateString();
