@@ -85,7 +85,7 @@ customElements.define("coord-plan", class extends HTMLElement {
   #lane(lane, at) {
     const counts = this.#given.counts.get(lane.track) ?? {total: lane.tasks, done: 0, working: 0, stuck: 0};
     const open = !this.#given.closed.has(lane.track);
-    return html`<section class="lane" aria-label=${lane.track ? `Track ${lane.track}` : "Without a track"} ${css({"inset-block-start": `${this.#made.tops[at]}px`, "block-size": `${this.#laneHeight(lane)}px`})}>
+    return html`<section class="plantrack" aria-label=${lane.track ? `Track ${lane.track}` : "Without a track"} ${css({"inset-block-start": `${this.#made.tops[at]}px`, "block-size": `${this.#laneHeight(lane)}px`})}>
       <button type="button" class="lanehead" aria-expanded=${open} @click=${() => this.#given.toggle(lane.track)}>${icon(open ? "down" : "right")}
         <b>${lane.track ? foreign(lane.track) : "No track"}</b>${meter(counts.total ? counts.done / counts.total : 0, `Track ${lane.track}`, "ok")}
         <span class="muted">${number(counts.done)} of ${count(counts.total, "task")}${counts.working ? ` · ${number(counts.working)} in progress` : ""}</span>${

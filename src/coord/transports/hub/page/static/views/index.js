@@ -1,6 +1,7 @@
 // The views of the page; the first one is shown at "/". One line a view.
 
 import {view as activity} from "./activity.js";
+import {view as agent} from "./agent.js";
 import {view as alerts} from "./alerts.js";
 import {view as locks} from "./locks.js";
 import {view as merges} from "./merges.js";
@@ -11,4 +12,4 @@ import {view as plan} from "./plan.js";
 import {view as task} from "./task.js";
 import {view as why} from "./why.js";
 
-export const views = [now, plan, locks, task, why, activity, messages, merges, alerts, numbers];
+export const views = [now, plan, locks, task, agent, why, activity, messages, merges, alerts, numbers];

@@ -20,12 +20,12 @@ function render(context) {
   const needs = needsYou(state);
   const sessions = sessionList(state, Math.floor(now / 60_000) * 60_000).filter((each) => !q || matches(q, searchText(each, state)));
   return html`<h1 class="hidden">Now</h1>
-    ${awaySince.value ? away(context) : nothing}
+    ${held(state)}${awaySince.value ? away(context) : nothing}
     ${needs.length ? needed(needs, context) : calm(state)}
     <section aria-labelledby="agents">
       <header class="heading"><h2 id="agents">Agents</h2><span class="detail">${summary(state, now)}</span>
         <span class="actions">${filterField(q, (text) => setQuery({q: text}), "Filter agents")}
-          ${choice("Shape", shape.value, [["cards", html`${icon("cards")}<span class="hidden">Cards</span>`], ["rows", html`${icon("rows")}<span class="hidden">Rows</span>`]],
+          ${holds(state)}${choice("Shape", shape.value, [["cards", html`${icon("cards")}<span class="hidden">Cards</span>`], ["rows", html`${icon("rows")}<span class="hidden">Rows</span>`]],
             (value) => { shape.value = value; })}</span></header>
       ${sessions.length ? agents(sessions, context) : nobody(q)}
     </section>`;
@@ -50,6 +50,20 @@ function summary(state, now) {
   const words = [["work", "working"], ["wait", "waiting"], ["ask", "asking"], ["bad", "in trouble"], ["idle", "idle"]];
   return words.filter(([tone]) => tones[tone]).map(([tone, word]) => `${tones[tone]} ${word}`).join(" · ");
 }
+
+// --- all agents at once ---
+
+const HELD = {paused: "All agents are paused", draining: "All agents are drained", stopped: "All agents are stopped"};
+
+// Whoever holds all agents up, and the way back; or the ways to do it.
+function held(state) {
+  const found = state.tables.held?.get("");
+  if (!found) return nothing;
+  return html`<section class="banner held" data-tone=${found.mode === "stopped" ? "bad" : "wait"} role="status">${icon("pause")}<span><strong>${HELD[found.mode] ?? found.mode}</strong>${
+    found.by ? html` by ${foreign(found.by)}` : nothing}${found.reason ? html`: ${foreign(found.reason)}` : nothing}</span>${act(acts.resume(found.mode), {small: true})}</section>`;
+}
+
+const holds = (state) => (state.tables.held?.size ? nothing : html`${["paused", "draining", "stopped"].map((mode) => act(acts.hold(mode), {small: true}))}`);
 
 // --- while you were away ---
 

@@ -1,10 +1,11 @@
 // The page of a task: what it is, its claims over time with generations and refused zombies, its results, commits,
 // dependencies and cost.
 
+import {acts} from "../core/acts.js";
 import {get, path} from "../core/api.js";
 import {asked} from "../core/asked.js";
 import {taskState} from "../core/derive.js";
-import {ago, bytes, count, duration, left, money, quoted, resource, when} from "../core/format.js";
+import {ago, bytes, count, duration, left, money, resource, when} from "../core/format.js";
 import {claimBars, commitsOf, dependents, toneOf} from "../core/plan.js";
 import {link} from "../core/router.js";
 import {act} from "../parts/act.js";
@@ -29,7 +30,7 @@ function render(context) {
   const {value, error} = ask(JSON.stringify([project, name]), [task.generation, task.state, task.ended_ms, state.versions.refusals].join());
   const bars = claimBars(value?.history.filter((each) => each.acquired_ms <= now), task, now);
   return html`<header class="heading task"><a class="bare" href="/plan?project=${encodeURIComponent(project)}" aria-label="Back to the plan">${icon("back")}</a><h1>${foreign(name)}</h1>${chip(toneOf(word), word)}
-      <span class="actions">${acts(task, word)}<a class="button" href=${link.why("task", `${project}/${name}`)}>${icon("question")}<span>Why?</span></a></span></header>
+      <span class="actions">${actions(task, word)}<a class="button" href=${link.why("task", `${project}/${name}`)}>${icon("question")}<span>Why?</span></a></span></header>
     ${task.title ? html`<p class="lead">${foreign(task.title)}</p>` : nothing}
     ${task.reason ? html`<p class="note" data-tone=${toneOf(word)}>${foreign(task.reason, "pre")}</p>` : nothing}
     <div class="split open"><div class="stack">
@@ -42,20 +43,11 @@ function render(context) {
 
 // --- acts ---
 
-const taskAct = (task, verb, label, words, more = {}) => act({
-  label, words, role: "admin", title: `${label} ${task.task}`, done: `${label}: done`, ...more,
-  command: (values) => `coord --project ${quoted(task.project)} task ${verb} ${quoted(task.task)}${values.reason ? ` --reason ${quoted(values.reason)}` : ""}`,
-  request: (values) => ({path: path`/v1/projects/${task.project}/tasks/${task.task}/` + verb, body: values.reason ? {reason: values.reason} : {}}),
-});
-
-function acts(task, word) {
-  const hurts = {reason: "reason", hurts: true};
-  if (word === "failed" || word === "errored") {
-    return html`${taskAct(task, "retry", "Retry", "It returns to the queue.", {kind: "primary"})}${taskAct(task, "skip", "Skip", "Tasks that depend on it become ready.", hurts)}`;
-  }
-  if (word === "done" || word === "skipped") return taskAct(task, "reset", "Reset", "It is open again; its result stays in the history.", hurts);
-  if (word === "in progress") return taskAct(task, "reset", "Reset", `${task.agent || task.session} loses it; what it still sends under generation ${task.generation} is refused.`, hurts);
-  return taskAct(task, "skip", "Skip", "Tasks that depend on it become ready.", hurts);
+function actions(task, word) {
+  if (word === "failed" || word === "errored") return html`${act(acts.retry(task), {kind: "primary"})}${act(acts.skip(task))}`;
+  if (word === "done" || word === "skipped") return act(acts.reset(task));
+  if (word === "in progress") return html`${act(acts.assign(task))}${act(acts.reset(task))}`;
+  return html`${act(acts.assign(task))}${act(acts.skip(task))}`;
 }
 
 // --- claims over time ---
