@@ -33,6 +33,9 @@ def arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--keep", action="store_true", help="keep the repository, and say where it is")
+    parser.add_argument(
+        "--wait", action="store_true", help="begin when you press enter: the page can be opened"
+    )
     parser.add_argument("--html", metavar="FILE", help="write the page and the log of the run into one file")
     return parser.parse_args()
 
@@ -45,7 +48,7 @@ def main() -> int:
     os.environ["COORD_HUB"] = "off"  # nor a hub of the caller; its own one comes later
     folder = Path(tempfile.mkdtemp(prefix="coord-demo-"))
     try:
-        return show(folder, args.html)
+        return show(folder, args)
     except KeyboardInterrupt:
         print("\nInterrupted; all workers are stopped.")
         return 130
@@ -56,7 +59,7 @@ def main() -> int:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def show(folder: Path, html: str | None) -> int:
+def show(folder: Path, args: argparse.Namespace) -> int:
     stage = prepare(folder)
     url = f"sqlite://{folder}/.git/coord/store/coord.db"
     print(
@@ -72,6 +75,8 @@ def show(folder: Path, html: str | None) -> int:
     with serving(folder) as address:
         print(f"They share one hub at {address} (coord serve). Watch them there; the link works once:\n")
         print(f"  {page_link(folder)}\n", flush=True)
+        if args.wait:
+            input("Press enter to begin.")
         outcome, act = play(folder, url, stage)
     if outcome.trouble:
         return fail(outcome, folder / "workers.err")
@@ -80,7 +85,7 @@ def show(folder: Path, html: str | None) -> int:
     print_landing(act.landing)
     code = print_proof(url, folder, outcome, stage, act.landing)
     if not code:
-        print_report(folder, os.path.abspath(html) if html else "")
+        print_report(folder, os.path.abspath(args.html) if args.html else "")
     return code
 
 

@@ -13,52 +13,62 @@ ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 SIZE = ViewportSize(width=1280, height=800)
 WAIT_MS = 20_000
+LATE = "/why/task/shop%2FD-005-user-guide"
+"""A task that waits for others nearly to the end."""
 
 
 def main(folder: Path = IMAGES) -> None:
     """Write a picture of each view that the documents show."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "demo"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as demo:
+    command = [sys.executable, "-u", "-m", "demo", "--wait"]
+    with (
+        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as demo,
+        sync_playwright() as playwright,
+    ):
         assert demo.stdout is not None
-        link = next(
-            found[0] for line in demo.stdout if (found := re.search(r"http://\S+", line)) and "#" in line
-        )
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-            with closing(browser), closing(browser.new_page(viewport=SIZE, device_scale_factor=1)) as page:
-                page.goto(link)
-                page.get_by_text("Live", exact=True).wait_for()
-                _take(page, folder)
-        demo.communicate()
+        found = (re.search(r"http://\S+#\S+", line) for line in demo.stdout)
+        link = next(each[0] for each in found if each)
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        with closing(browser), closing(browser.new_page(viewport=SIZE)) as page:
+            page.goto(link)
+            page.get_by_text("Live", exact=True).wait_for()
+            assert demo.stdin is not None
+            demo.stdin.write("\n")
+            demo.stdin.close()
+            _take(page, folder)
+        for _ in demo.stdout:
+            pass
 
 
 def _take(page: Page, folder: Path) -> None:
+    """Take the pictures while the agents work; each waits for something worth showing."""
+
+    def shot(name: str) -> None:
+        page.wait_for_timeout(250)
+        page.screenshot(path=folder / f"{name}.png")
+
+    page.keyboard.press("g")
+    page.keyboard.press("p")
+    page.get_by_text(re.compile(r"In progress\s*[2-9]")).wait_for(timeout=WAIT_MS)
+    shot("plan")
+    page.goto(re.sub(r"(http://[^/]+).*", r"\1", page.url) + LATE)
+    page.locator("main ol, main ul").first.wait_for(timeout=WAIT_MS)
+    shot("why")
+    page.keyboard.press("g")
+    page.keyboard.press("n")
     with suppress(TooLate):  # a run without a wait shows something else
         page.get_by_text("waiting for").first.wait_for(timeout=WAIT_MS)
-    shots = {"now": "/now", "locks": "/locks", "plan": "/plan", "why": _why(page)}
-    for name, path in shots.items():
-        page.goto(_at(page, path))
-        page.wait_for_timeout(600)
-        page.screenshot(path=folder / f"{name}.png")
-    page.goto(_at(page, "/plan"))
-    page.get_by_text("Live", exact=True).wait_for()
+    shot("now")
+    page.keyboard.press("g")
+    page.keyboard.press("l")
+    shot("locks")
+    page.keyboard.press("g")
+    page.keyboard.press("p")
     page.keyboard.press("h")
-    for _ in range(5):
-        page.keyboard.press("[")
-        page.wait_for_timeout(150)
-    page.wait_for_timeout(400)
-    page.screenshot(path=folder / "time.png")
-
-
-def _at(page: Page, path: str) -> str:
-    return re.sub(r"(http://[^/]+).*", r"\1", page.url) + path
-
-
-def _why(page: Page) -> str:
-    """Return the address of the first "why" that the page offers."""
-    found = page.locator('a[href^="/why/"]').first
-    return (found.get_attribute("href") if found.count() else None) or "/now"
+    page.get_by_role("slider").wait_for()
+    page.get_by_role("slider").fill("120")
+    page.get_by_text("120 / ").wait_for()
+    shot("time")
 
 
 if __name__ == "__main__":
