@@ -133,7 +133,13 @@ MUTANTS = [
         "false",
         "derive",
     ),
-    PageMutant("an override turns text around", "core/format.js", "\\u202a-\\u202e", "", "core"),
+    PageMutant(
+        "an override turns text around",
+        "core/format.js",
+        "\\u202a-\\u202e\\u2066-\\u2069\\u200b",
+        "\\u2066-\\u2069\\u200b",
+        "core",
+    ),
     PageMutant("a quote ends a quoted word", "core/format.js", """.replaceAll("'", "'\\\\''")""", "", "core"),
     PageMutant(
         "a path is not escaped",

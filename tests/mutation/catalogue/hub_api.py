@@ -182,7 +182,7 @@ MUTANTS = [
         "coord.transports.hub.identity:Identity.person_session",
         "if token is None or not self.by_cookie or token.session:",
         "if token is None or not self.by_cookie:",
-        ("tests/unit/transports/hub/page/test_acts.py::test_a_token_of_a_session_is_no_person",),
+        ("tests/unit/transports/hub/test_identity.py::test_a_token_of_a_session_is_no_person",),
     ),
     Mutant(
         "the person behind a browser looks like an agent",

@@ -98,7 +98,7 @@ class Counts(msgspec.Struct):
     def _count_minute(self, minute: int) -> None:
         last, count = self.minutes[-1] if self.minutes else (minute, 0)
         before = self.minutes[:-1] if last == minute else self.minutes
-        kept = [each for each in before if each[0] > minute - HOUR_MINUTES]
+        kept = [each for each in before if each[0] > minute - 2 * HOUR_MINUTES]  # clocks may differ
         self.minutes = [*kept, (minute, count + 1 if last == minute else 1)]
 
     def _end_claim(self, what: str, where: str, key: str, details: dict[str, Any]) -> None:

@@ -98,3 +98,13 @@ def test_a_process_of_this_machine_has_no_token() -> None:
     found = calls._as_caller(command, lambda: ())
     assert isinstance(found, Heartbeat)
     assert found.caller.token == ""
+
+
+def test_a_token_of_a_session_is_no_person() -> None:
+    """A browser acts as its person; an agent that sends its token as a cookie stays the agent."""
+    person = Identity(token=TokenInfo("t-1", Role.ADMIN, user="ida"), by_cookie=True)
+    assert person.person_session == "ida-t-1"
+    assert person._replace(by_cookie=False).person_session == ""
+    assert (
+        person._replace(token=TokenInfo("t-1", Role.ADMIN, user="ida", session="s-bob")).person_session == ""
+    )
