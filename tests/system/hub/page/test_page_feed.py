@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from coord.core.plans.commands import AddTasks, NewTask
+from coord.sdk.log_reader import first_offset
 from coord.sdk.page.snapshot import RECENT_ENTRIES, SEEN
 from coord.stores.contract import Store
 from tests.support.hub.browsing import PATIENCE_MS, chromium
@@ -82,7 +83,7 @@ def same_as_a_new_page(browser: Browser, site: Site, page: Page) -> dict[str, An
         assert found["offset"] == wanted["offset"]
         for name, table in wanted["tables"].items():
             assert comparable(found["tables"][name]) == comparable(table), name
-        begins = found["offset"] - RECENT_ENTRIES
+        begins = max(found["offset"] - RECENT_ENTRIES, first_offset(log_of(site)) - 1)
         for name, items in wanted["recent"].items():
             older = [each for each in found["recent"][name] if each["offset"] > begins]
             assert older == [each for each in items if each["offset"] > begins], name

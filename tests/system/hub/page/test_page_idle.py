@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, WebSocket
+from playwright.sync_api import Page, Request, WebSocket
 
 from coord.transports.hub.streams import feed
 from tests.support.hub.browsing import chromium
@@ -50,7 +50,12 @@ def follow(page: Page) -> tuple[list[str], list[WebSocket]]:
     """Return the requests of a page, and its connections, as they come."""
     requests: list[str] = []
     sockets: list[WebSocket] = []
-    page.on("request", lambda request: requests.append(f"{request.method} {request.url}"))
+
+    def asked(request: Request) -> None:
+        if not request.url.endswith("/icon.svg"):  # a browser loads it when it likes, once
+            requests.append(f"{request.method} {request.url}")
+
+    page.on("request", asked)
     page.on("websocket", lambda socket: sockets.append(socket))
     return requests, sockets
 
