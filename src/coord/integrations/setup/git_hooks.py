@@ -134,7 +134,10 @@ class GitSetup:
                 base = base.with_text(without_block(base.text, HASH))
                 planner.set_base(self.exclude, base)
             lines = "\n".join(f"/{name}" for name in names)
-            planner.plan_file(self.exclude, "block", base.with_text(with_block(base.text, lines, HASH)))
+            current = read_file(self.exclude)
+            if current is None or with_block(current.text, lines, HASH) != current.text:
+                current = base.with_text(with_block(base.text, lines, HASH))
+            planner.plan_file(self.exclude, "block", current)  # others may have added lines behind ours
 
     def plan_unrecorded_removal(self, planner: Planner) -> None:
         """Plan to remove parts of coord in the git directory that no journal names."""

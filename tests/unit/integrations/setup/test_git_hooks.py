@@ -213,6 +213,16 @@ def test_what_others_wrote_since_stays(shop: Path) -> None:
     assert len(plan.notes) == 4
 
 
+def test_lines_of_others_behind_ours_are_no_change_of_ours(shop: Path) -> None:
+    """The mirrors and people add to git's exclude file, too; a lost line of ours is a change."""
+    set_up(shop)
+    exclude = shop / ".git/info/exclude"
+    write(exclude, f"{exclude.read_text()}\nmine.txt\n")
+    assert list(planned(shop).changes) == []
+    write(exclude, exclude.read_text().replace("/AGENTS.md\n", ""))
+    assert [Path(each.path) for each in planned(shop).changes] == [exclude]
+
+
 def test_a_record_that_was_lost(shop: Path) -> None:
     """Without a journal a setup recognises our parts: none is there twice, and uninstall removes them."""
     write(shop / ".git/hooks/pre-commit", TELLS, 0o755)
