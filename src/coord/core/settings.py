@@ -96,7 +96,10 @@ SETTINGS = {
 
 
 class SettingInfo(Reply, frozen=True):
-    """A setting; `source` is `store`, `environment` or `default`."""
+    """A setting; `source` is `store`, `environment` or `default`.
+
+    Its value is one of `choices`, or a whole number from `low` to `high`.
+    """
 
     name: str
     value: Value
@@ -104,6 +107,9 @@ class SettingInfo(Reply, frozen=True):
     source: str
     because: str
     project: str = ""
+    choices: tuple[str, ...] = ()
+    low: int = 0
+    high: int = 0
 
 
 class GetSettings(Command, frozen=True):
@@ -207,11 +213,14 @@ def get_settings(tx: Transaction, command: GetSettings, _now: int) -> list[Setti
     agents = (tx.get(keys.count_agents(command.project), ProjectAgents) or ProjectAgents()).max_agents
     source = "store" if agents else "environment" if command.max_agents else "default"
     value = agents or command.max_agents or UNLIMITED
-    because = SETTINGS["max_agents"].because
-    shown = [SettingInfo("max_agents", value, UNLIMITED, source, because, command.project)]
+    shown = [_info("max_agents", value, UNLIMITED, source, command.project)]
     for name in Settings.__struct_fields__:
         if name in SETTINGS:
             own, default = getattr(settings, name), getattr(_DEFAULTS, name)
-            source = "default" if own == default else "store"
-            shown.append(SettingInfo(name, own, default, source, SETTINGS[name].because))
+            shown.append(_info(name, own, default, "default" if own == default else "store"))
     return shown
+
+
+def _info(name: str, value: Value, default: Value, source: str, project: str = "") -> SettingInfo:
+    because, choices, low, high = SETTINGS[name]
+    return SettingInfo(name, value, default, source, because, project, choices, low, high)

@@ -12,6 +12,7 @@ from coord.core.identity import Caller
 from coord.core.tokens.commands import CreateToken
 from coord.core.tokens.schema import Role
 from coord.core.tokens.text import parse_token
+from coord.host.repository import Repository
 from coord.host.store_location import StoreLocation
 from coord.sdk.client.tokens import make_token
 from coord.stores.open import open_store
@@ -38,10 +39,10 @@ class Reply(NamedTuple):
 class HubHarness:
     """A hub, tokens for it, and requests to it."""
 
-    def __init__(self, url: str = "memory:") -> None:
+    def __init__(self, url: str = "memory:", repository: Repository | None = None) -> None:
         self.loop = asyncio.new_event_loop()
         self.folder = "/nowhere/coord"
-        location = StoreLocation(url, REPOSITORY, None, "", 0, self.folder)
+        location = StoreLocation(url, REPOSITORY, repository, "", 0, self.folder)
         self.database = open_store(url)
         self.store = OpenStore(self.database, location)
         self.hub = self._run(self._new_hub(location))

@@ -49,6 +49,20 @@ def test_defaults_are_the_documented_ones(tenant: str) -> None:
     assert all(each.because and each.value == each.default for each in found.values())
 
 
+def test_a_setting_says_what_values_it_may_have() -> None:
+    """Whoever draws a form needs no list of its own: every choice is taken, and nothing beyond a range."""
+    for each in shown(RuleHarness()).values():
+        harness = RuleHarness()
+        if each.choices:
+            for choice in each.choices:
+                assert harness.run(ChangeSettings({each.name: choice}, "p")).reply
+            continue
+        assert each.low < each.high
+        for value in (each.low - 1, each.high + 1):
+            with pytest.raises(Invalid, match="use a whole number from"):
+                harness.run(ChangeSettings({each.name: value}, "p"))
+
+
 def test_a_change_is_one_record_and_one_event() -> None:
     """What is named changes, the rest stays; who did it is recorded; the same again writes nothing."""
     harness = RuleHarness()

@@ -32,6 +32,7 @@ RECENT = {
     "deadlocks": 50,
     "restored": 50,
     "reactions": 100,
+    "settings": 50,
 }
 """How many events each list keeps."""
 _SESSION, _LOCK, _WAIT, _TASK = (
@@ -176,6 +177,10 @@ RULES: dict[str, list[Operation]] = {
     "git.committed": _push("commits"),
     "git.commit_refused": _push("refusals"),
     "file.restored": _push("restored"),
+    **dict.fromkeys(
+        ("settings.changed", "limits.set", "token.created", "token.rotated", "token.revoked"),
+        _push("settings"),
+    ),
     "reaction.ran": _push("reactions"),
     "reaction.failed": _push("reactions"),
     "reaction.dropped": _push("reactions"),

@@ -18,6 +18,7 @@ from coord.transports.hub.api.endpoints import (
     plan,
     rpc,
     sessions,
+    setup,
     tasks,
     waiting,
 )
@@ -40,6 +41,7 @@ MODULES = (
     admin,
     founding,
     activity,
+    setup,
     rpc,
 )
 

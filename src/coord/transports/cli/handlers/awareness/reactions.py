@@ -3,22 +3,19 @@
 import threading
 from typing import Any
 
-import msgspec
-
 from coord.core.errors import Invalid, NotFound, Refused
-from coord.core.followers import ReadFollower
 from coord.core.ids import short_repr
 from coord.core.reactions.commands import DecideReaction
 from coord.core.reactions.schema import hops_of
 from coord.followers.direct import log_source
+from coord.followers.reactions import listing
 from coord.followers.reactions.actions import attempt
 from coord.followers.reactions.events import Delivery, Position
-from coord.followers.reactions.follower import Dead, Reactions, State
-from coord.followers.reactions.performer import NEXT, find_performer
+from coord.followers.reactions.performer import NEXT
 from coord.followers.reactions.settings import Settings, read_settings
 from coord.sdk.client.client import Client
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, count, timestamp
+from coord.transports.cli.output import Answer, count, fields_of, timestamp
 
 
 class TestArgs(Args, frozen=True):
@@ -37,30 +34,20 @@ class DeadArgs(Args, frozen=True):
 
 def list_reactions(client: Client, _args: Args) -> Answer:
     """List the reactions with what they wait for, and the problems of the others."""
-    settings = _settings(client)
-    state = _state(client)
-    rows = [
-        {
-            "name": each.name,
-            "event": list(each.pattern.names),
-            "where": each.pattern.where,
-            "action": each.kind,
-            "attempts": each.attempts,
-            "file": each.source,
-            "next": list(state.next.get(each.name, ())),
-            "dead": sum(dead.reaction == each.name for dead in state.dead),
-        }
-        for each in settings.reactions
-    ]
-    line = f"{count(len(rows), 'reaction')}, {count(len(settings.problems), 'problem')}"
-    if settings.problems:
-        line += f": {settings.problems[0]}"
-    performer = find_performer(log_source(client))
-    if performer.problem:
-        line += f"; {performer.problem}: {NEXT}"
-    fields = {"performed_by": performer.name, "waiting": performer.waiting}
+    found = listing.list_reactions(log_source(client))
+    line = f"{count(len(found.reactions), 'reaction')}, {count(len(found.problems), 'problem')}"
+    if found.problems:
+        line += f": {found.problems[0]}"
+    if found.problem:
+        line += f"; {found.problem}: {NEXT}"
+    rows = fields_of(found.reactions)
     return Answer(
-        {"reactions": rows, "problems": list(settings.problems), **fields},
+        {
+            "reactions": rows,
+            "problems": found.problems,
+            "performed_by": found.performed_by,
+            "waiting": found.waiting,
+        },
         line,
         rows,
         ("name", "event", "action", "attempts", "dead", "file"),
@@ -90,20 +77,20 @@ def try_reaction(client: Client, args: TestArgs) -> Answer:
 
 def dead(client: Client, args: DeadArgs) -> Answer:
     """List the deliveries that failed, or decide about one."""
-    state = _state(client)
+    found = listing.list_dead(log_source(client))
     wanted = args.retry or args.drop
     if wanted:
-        if wanted not in [each.id for each in state.dead]:
+        if wanted not in [each.id for each in found]:
             raise NotFound(f"no failed delivery has the id {short_repr(wanted)}", hint="coord reactions dead")
         client.call(DecideReaction(client.caller, id=wanted, retry=bool(args.retry)))
         verb = "is tried again" if args.retry else "is dropped"
         return Answer({"id": wanted, "decision": "retry" if args.retry else "drop"}, f"{wanted} {verb}")
-    rows = [_row(each) for each in state.dead]
+    rows = [_row(each) for each in found]
     columns = ("id", "event", "error", "attempts", "at")
     return Answer({"dead": rows}, count(len(rows), "dead letter"), rows, columns)
 
 
-def _row(found: Dead) -> dict[str, Any]:
+def _row(found: listing.DeadInfo) -> dict[str, Any]:
     return {
         "id": found.id,
         "reaction": found.reaction,
@@ -117,9 +104,3 @@ def _row(found: Dead) -> dict[str, Any]:
 
 def _settings(client: Client) -> Settings:
     return read_settings(client.location, client.environ)
-
-
-def _state(client: Client) -> State:
-    """Return what the process that runs reactions has saved."""
-    found = client.call(ReadFollower(Reactions.name))
-    return msgspec.json.decode(found.state, type=State) if found.version == Reactions.version else State()

@@ -20,6 +20,7 @@ from coord.sdk.remote.wire import VERSION
 from coord.stores.contract import Store
 from coord.transports.hub.api.endpoint import Asking, Endpoint
 from coord.transports.hub.api.fields import NUMBER_MAX, PublicBody
+from coord.transports.hub.api.this_repository import sees_files
 from coord.transports.hub.stores import OpenStore
 
 PATH = "/v1/page"
@@ -36,21 +37,23 @@ class PageQuery(PublicBody, frozen=True, kw_only=True):
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """Who reads the page: this decides which acts it offers."""
+    """Who reads the page: this decides which acts it offers; `expires_ms` is 0 if the token never expires."""
 
     user: str
     role: Role
     project: str
     label: str
+    expires_ms: int
 
 
 class HubInfo(msgspec.Struct, frozen=True):
-    """Which hub, and what it serves."""
+    """Which hub, and what it serves; `files`: this reader may see what reads the files of the repository."""
 
     version: str
     repository: str
     store: str
     tenant: str
+    files: bool
 
 
 class PageReply(msgspec.Struct, frozen=True):
@@ -136,9 +139,18 @@ async def show_page(asking: Asking) -> Any:
         tables=visible_tables(state, project),
         recent=visible_recent(state, project),
         rules={**RULES, "@join": JOINTS},
-        who=Reader(asking.identity.user, asking.identity.role, project, token.label if token else ""),
-        hub=HubInfo(VERSION, _name(location), location.url.partition(":")[0], asking.tenant),
+        who=_reader(asking),
+        hub=HubInfo(
+            VERSION, _name(location), location.url.partition(":")[0], asking.tenant, sees_files(asking)
+        ),
     )
+
+
+def _reader(asking: Asking) -> Reader:
+    identity, token = asking.identity, asking.identity.token
+    if token is None:
+        return Reader(identity.user, identity.role, "", "", 0)
+    return Reader(identity.user, identity.role, token.project, token.label, token.expires_ms)
 
 
 def _name(location: StoreLocation) -> str:

@@ -7,8 +7,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec import Meta
 
-from coord.core.errors import Invalid, NotFound
-from coord.core.limits import UNLIMITED_TENANT
+from coord.core.errors import Invalid
 from coord.core.page.sentences import SENTENCES
 from coord.core.page.series import RULES
 from coord.core.tokens.schema import Role
@@ -16,6 +15,7 @@ from coord.sdk.page.messages import PageMessage, page_messages
 from coord.sdk.page.numbers import Numbers
 from coord.transports.hub.api.endpoint import Asking, Endpoint
 from coord.transports.hub.api.fields import OptionalId, PublicBody, Time
+from coord.transports.hub.api.this_repository import repository_of
 from coord.transports.hub.identity import forbidden
 from coord.transports.hub.stores import OpenStore
 
@@ -116,14 +116,7 @@ async def show_diff(asking: Asking) -> Any:
     query: DiffQuery = asking.values
     if bool(query.commit) == bool(query.branch and query.into):
         raise Invalid("name a branch and into, or a commit", hint="?branch=login&into=main or ?commit=HASH")
-    token, location = asking.identity.token, asking.store.location
-    if token is not None and (token.project or token.session):
-        raise forbidden("the code of a repository belongs to no project and to no session")
-    repository = location.repository
-    foreign = asking.tenant != UNLIMITED_TENANT or asking.repository != location.repository_id
-    if repository is None or foreign:
-        raise NotFound("the hub has no repository of this request", hint="ask the hub of the repository")
-    git = Git(repository.commondir, environ=asking.hub.environ)
+    git = Git(repository_of(asking).commondir, environ=asking.hub.environ)
 
     def make() -> Any:
         return commit_diff(git, query.commit) if query.commit else branch_diff(git, query.branch, query.into)
