@@ -40,8 +40,9 @@ test("what hurts takes a reason, and what can be undone says how", () => {
   assert.equal(acts.enable("shop", "ada").undo().id, "disable");
   assert.equal(acts.hold("paused").undo().undo().id, "pause");
   assert.equal(acts.steal(LOCK).undo().request().path, "/v1/handoffs");
-  assert.equal(acts.setSetting("hung_seconds", 900, {before: 600}).undo().command(), "coord limits set hung_seconds=600");
-  assert.equal(acts.setSetting("max_agents", 3, {project: "shop", before: "unlimited"}).undo().command(), "coord --project shop limits set max_agents=default");
+  assert.equal(acts.setSetting({name: "hung_seconds", value: 600, source: "store"}, 900).undo().command(), "coord limits set hung_seconds=600");
+  assert.equal(acts.setSetting({name: "max_agents", value: "unlimited", source: "default", project: "shop"}, 3).undo().command(), "coord --project shop limits set max_agents=default");
+  assert.equal(acts.setLimit("acme", {name: "max_active_sessions", value: 50}).undo(null, {value: "60"}).command(), "coord --tenant acme limits set max_active_sessions=50");
 });
 
 test("a task that somebody works on is reset before it is assigned", () => {
@@ -50,6 +51,23 @@ test("a task that somebody works on is reset before it is assigned", () => {
   assert.deepEqual([busy.id, busy.role, busy.hurts], ["reassign", "admin", true]);
   assert.deepEqual(busy.request({agent: "bob", minutes: "5", reason: "slow"}).map((each) => each.path), ["/v1/projects/shop/tasks/A-1/reset", "/v1/projects/shop/tasks/A-1/assign"]);
   assert.equal(busy.command({agent: "bob", minutes: "5", reason: "slow"}), "coord --project shop task reset A-1 --reason slow && coord --project shop task assign A-1 bob --for 5m");
+});
+
+test("a setting is typed or chosen within its range, and a number is sent as one", () => {
+  const typed_ = acts.setSetting({name: "hung_seconds", value: 600, low: 30, high: 1000}), chosen = acts.setSetting({name: "steal_policy", value: "strict", choices: ["strict", "dead_or_expired"]});
+  assert.deepEqual([typed_.fields[0].type, typed_.fields[0].min, typed_.fields[0].max, chosen.fields[0].options.length], ["number", 30, 1000, 2]);
+  assert.deepEqual(typed_.request({value: "900"}).body, {settings: {hung_seconds: 900}});
+  assert.deepEqual(chosen.request({value: "strict"}).body, {settings: {steal_policy: "strict"}});
+  assert.equal(acts.setSetting({name: "max_agents", project: "shop"}, "default").command({}), "coord --project shop limits set max_agents=default");
+});
+
+test("a token that a browser makes does not outlive the browser's own", () => {
+  const free = acts.createToken(), limited = acts.createToken(5.5 * 3_600_000), late = acts.createToken(60_000);
+  const hours = (act) => { const {value, min, max} = act.fields.at(-1); return [value, min, max]; };
+  assert.deepEqual([hours(free), hours(limited), hours(late)], [["720", 0, 87_600], ["5", 1, 5], ["1", 1, 1]]);
+  assert.equal(free.request({role: "view", hours: "0"}).body.ttl_ms, undefined);
+  assert.equal(limited.request({role: "view", hours: "5"}).body.ttl_ms, 5 * 3_600_000);
+  assert.equal(limited.command({role: "view", hours: "5", label: "ci"}), "coord token create --role view --label ci --expires 5h");
 });
 
 test("an act on many has the words of one and the commands of all", () => {

@@ -8,6 +8,7 @@
 
 import {path, queryOf} from "./api.js";
 import {commandLine, count, resource} from "./format.js";
+import {field, title} from "./settings.js";
 
 const line = (text) => String(text ?? "").replace(/\s+/g, " ").trim();
 const given = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== "" && value !== undefined && value !== false));
@@ -174,32 +175,42 @@ const resume = (before = "") => ({
 
 // --- settings, tokens, reactions ---
 
-function setSetting(name, value, {project = "", before} = {}) {
-  const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
-  return {
-    id: "set_setting", label: "Change", title: `Set ${name} to ${value}`, verb: "Change", role: "admin", done: `${name} is ${value}`,
-    ...(before === undefined ? {} : {undo: () => setSetting(name, before === "unlimited" ? "default" : before, {project})}),
-    command: () => coord(...option("project", project), "limits", "set", `${name}=${value}`),
-    request: () => ({method: "PATCH", path: "/v1/settings", body: {settings: {[name]: number}, ...given({project})}}),
-  };
+// Changes a value; without `wanted` a person types or chooses it. `default` resets it.
+const change = (setting, wanted, more) => ({
+  id: "set_setting", label: "Change…", verb: "Change", title: `${wanted === undefined ? "Change" : wanted === "default" ? "Reset" : "Set"} ${title(setting.name).toLowerCase()}`, role: "admin",
+  words: setting.because, done: `Changed ${title(setting.name).toLowerCase()}`, ...(wanted === undefined ? {fields: [field(setting)]} : {}), ...more,
+});
+const asNumber = (value) => (/^\d+$/.test(value) ? Number(value) : value);
+
+function setSetting(setting, wanted) {
+  const {name, project = ""} = setting, value = (values) => asNumber(String(wanted ?? values.value));
+  return change(setting, wanted, {
+    undo: (_, values) => setSetting({...setting, value: value(values), source: "store"}, setting.source === "store" ? setting.value : "default"),
+    command: (values) => coord(...option("project", project), "limits", "set", `${name}=${value(values)}`),
+    request: (values) => ({method: "PATCH", path: "/v1/settings", body: {settings: {[name]: value(values)}, ...given({project})}}),
+  });
 }
 
-const setLimit = (tenant, name, value, before) => ({
-  id: "set_limit", label: "Change", title: `Set ${name} to ${value}`, verb: "Change", role: "admin", done: `${name} is ${value}`,
-  ...(before === undefined ? {} : {undo: () => setLimit(tenant, name, before)}),
-  command: () => coord("--tenant", tenant, "limits", "set", `${name}=${value}`),
-  request: () => ({method: "PATCH", path: "/v1/limits", body: {limits: {[name]: Number(value)}}}),
+const setLimit = (tenant, limit, wanted) => change(limit, wanted, {
+  id: "set_limit", undo: (_, values) => setLimit(tenant, {...limit, value: wanted ?? values.value}, limit.value),
+  command: (values) => coord("--tenant", tenant, "limits", "set", `${limit.name}=${wanted ?? values.value}`),
+  request: (values) => ({method: "PATCH", path: "/v1/limits", body: {limits: {[limit.name]: Number(wanted ?? values.value)}}}),
 });
 
-const DAY_MS = 86_400_000;
-const createToken = () => ({
-  id: "create_token", label: "New token…", title: "New token", verb: "Create", role: "admin", secret: "token", done: "Created",
-  fields: [{name: "label", label: "What it is for", required: true}, {name: "role", label: "It may", options: [["view", "look"], ["operate", "work"], ["admin", "do everything"]], value: "view"},
-    {name: "project", label: "Only for this project (empty: all)"}, {name: "session", label: "Only for this session (empty: all)"},
-    {name: "days", label: "Ends after days (0: never)", type: "number", value: "30", min: 0, max: 3650}],
-  command: (values) => coord("token", "create", "--role", values.role, ...option("project", values.project), ...option("session", values.session), ...because(values, "label"), ...(Number(values.days) ? ["--expires", `${values.days}d`] : [])),
-  request: (values) => ({path: "/v1/tokens", keyless: true, body: given({role: values.role, label: line(values.label), project: line(values.project), session: line(values.session), ttl_ms: Number(values.days) * DAY_MS || undefined})}),
-});
+// A token that a browser makes ends no later than the browser's own, of which `leftMs` are left (0: it never ends).
+const HOUR_MS = 3_600_000;
+function createToken(leftMs = 0) {
+  const most = leftMs ? Math.max(1, Math.floor(leftMs / HOUR_MS)) : undefined;
+  return {
+    id: "create_token", label: "New token…", title: "New token", verb: "Create", role: "admin", secret: "token", done: "Created",
+    words: most ? `It ends with this login at the latest, so after at most ${count(most, "hour")}. A terminal makes one that lasts longer.` : "",
+    fields: [{name: "label", label: "What it is for", required: true}, {name: "role", label: "It may", options: [["view", "look"], ["operate", "work"], ["admin", "do everything"]], value: "view"},
+      {name: "project", label: "Only for this project (empty: all)"}, {name: "session", label: "Only for this session (empty: all)"},
+      {name: "hours", label: most ? "Ends after hours" : "Ends after hours (0: never)", type: "number", value: String(most ?? 720), min: most ? 1 : 0, max: most ?? 87_600}],
+    command: (values) => coord("token", "create", "--role", values.role, ...option("project", values.project), ...option("session", values.session), ...because(values, "label"), ...(Number(values.hours) ? ["--expires", `${values.hours}h`] : [])),
+    request: (values) => ({path: "/v1/tokens", keyless: true, body: given({role: values.role, label: line(values.label), project: line(values.project), session: line(values.session), ttl_ms: Number(values.hours) * HOUR_MS || undefined})}),
+  };
+}
 
 const revokeToken = (token) => ({
   id: "revoke_token", label: "Revoke", title: `Revoke ${token.label || token.id}`, role: "admin", hurts: true, done: `Revoked ${token.label || token.id}`,
@@ -210,6 +221,7 @@ const revokeToken = (token) => ({
 
 const decideReaction = (letter, again) => ({
   id: again ? "retry_reaction" : "drop_reaction", label: again ? "Try again" : "Drop", title: `${again ? "Try again" : "Drop"} ${letter.id}`, role: "admin", hurts: !again, done: again ? "It is tried again" : "Dropped",
+  words: again ? "It is delivered once more, with the same id." : "Nobody delivers it any more.",
   command: () => coord("reactions", "dead", again ? "--retry" : "--drop", letter.id),
   request: () => ({path: path`/v1/reactions/dead/${letter.id}`, body: {retry: again}}),
 });

@@ -53,7 +53,7 @@ function page(query) {
   const state = count === report.entries.length ? report.newest : stateAfter(count);
   return {
     ...toSnapshot(state), rules: report.rules, hub: report.hub, first_offset: report.base.offset,
-    now_ms: report.newest.at, who: {user: "", role: "view", project: "", label: "report"},
+    now_ms: report.newest.at, who: {user: "", role: "view", project: "", label: "report", expires_ms: 0},
   };
 }
 

@@ -9,7 +9,8 @@ import {view as messages} from "./messages.js";
 import {view as now} from "./now.js";
 import {view as numbers} from "./numbers.js";
 import {view as plan} from "./plan.js";
+import {view as settings} from "./settings.js";
 import {view as task} from "./task.js";
 import {view as why} from "./why.js";
 
-export const views = [now, plan, locks, task, agent, why, activity, messages, merges, alerts, numbers];
+export const views = [now, plan, locks, task, agent, why, activity, messages, merges, alerts, numbers, settings];
