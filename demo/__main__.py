@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import coord
@@ -19,7 +20,15 @@ from demo.hub import page_link, serving
 from demo.screen import screen_for_stdout
 from demo.stage import Part, Piece, Stage
 
-EXAMPLE = "example:\n  python -m demo --keep"
+EXAMPLE = "example:\n  python -m demo --pace 5 --wait"
+
+
+def factor(text: str) -> float:
+    """Return how much slower the agents are to work."""
+    value = float(text)
+    if not 1 <= value <= 20:
+        raise ValueError
+    return value
 
 
 def arguments() -> argparse.Namespace:
@@ -34,7 +43,10 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--keep", action="store_true", help="keep the repository, and say where it is")
     parser.add_argument(
-        "--wait", action="store_true", help="begin when you press enter: the page can be opened"
+        "--wait", action="store_true", help="begin and end when you press enter, so that you see the page"
+    )
+    parser.add_argument(
+        "--pace", type=factor, default=1.0, metavar="N", help="let the agents take N times as long (1 to 20)"
     )
     parser.add_argument("--html", metavar="FILE", help="write the page and the log of the run into one file")
     return parser.parse_args()
@@ -60,13 +72,13 @@ def main() -> int:
 
 
 def show(folder: Path, args: argparse.Namespace) -> int:
-    stage = prepare(folder)
+    stage, pace = prepare(folder), plan.pace_of(args.pace)
     url = f"sqlite://{folder}/.git/coord/store/coord.db"
     print(
         f"{len(plan.AGENTS)} agents of {len(plan.KINDS)} kinds are about to carry out "
         f"{len(stage.pieces)} tasks on four tracks (demo/plan.yaml).\n"
         f"Some will be killed with kill -9 in the middle of their work, and others replace them. Some\n"
-        f"will be frozen until their lease of {plan.LEASE_S:.0f} s is gone and somebody else has their\n"
+        f"will be frozen until their lease of {pace.lease_s:.0f} s is gone and somebody else has their\n"
         f"task; then they go on, know nothing, and hand in work that must no longer count. Two want\n"
         f"{plan.HOT_FILE} at once, and two each want what the other holds. In the end every task\n"
         f"must have exactly one accepted result. Then three agents bring their work into main with\n"
@@ -76,8 +88,10 @@ def show(folder: Path, args: argparse.Namespace) -> int:
         print(f"They share one hub at {address} (coord serve). Watch them there; the link works once:\n")
         print(f"  {page_link(folder)}\n", flush=True)
         if args.wait:
-            input("Press enter to begin.")
-        outcome, act = play(folder, url, stage)
+            wait("begin")
+        outcome, act = play(folder, url, stage, pace)
+        if args.wait:
+            wait("end the hub and its page")
     if outcome.trouble:
         return fail(outcome, folder / "workers.err")
     print_lineage(url, stage.pieces, outcome)
@@ -89,10 +103,16 @@ def show(folder: Path, args: argparse.Namespace) -> int:
     return code
 
 
-def play(folder: Path, url: str, stage: Stage) -> tuple[Outcome, GitAct]:
+def wait(what: str) -> None:
+    """Wait for enter; without a person, for the end of the input."""
+    with suppress(EOFError):
+        input(f"Press enter to {what}.")
+
+
+def play(folder: Path, url: str, stage: Stage, pace: plan.Pace) -> tuple[Outcome, GitAct]:
     """Let the agents work, then bring their work into main."""
     with screen_for_stdout() as screen:
-        conductor = Conductor(folder, url, stage, screen)
+        conductor = Conductor(folder, url, stage, screen, pace)
         outcome = conductor.run()
         screen.show(stage)
         act = GitAct(folder, stage, screen)

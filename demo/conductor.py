@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from demo.actor import Actor
 from demo.log import Event, Log
-from demo.plan import AGENTS, FATES, HOT_FILE, LEASE_S, Fate, sessions
+from demo.plan import AGENTS, FATES, HOT_FILE, Fate, Pace, sessions
 from demo.screen import Screen
 from demo.stage import Stage
 from demo.worker import Report
@@ -22,6 +22,7 @@ from demo.worker import Report
 ROOT = Path(__file__).resolve().parent.parent
 TICK_S = 0.05
 LONGEST_S = 55.0
+"""How long a run of pace 1 may take."""
 DOING = {"claimed": "1st half", "half-way": "2nd half"}
 
 
@@ -52,8 +53,8 @@ class Outcome(NamedTuple):
 class Conductor:
     """Directs one run."""
 
-    def __init__(self, folder: Path, url: str, stage: Stage, screen: Screen) -> None:
-        self._folder, self._screen, self.stage = folder, screen, stage
+    def __init__(self, folder: Path, url: str, stage: Stage, screen: Screen, pace: Pace) -> None:
+        self._folder, self._screen, self.stage, self._pace = folder, screen, stage, pace
         self._errors = open(folder / "workers.err", "ab")  # noqa: SIM115 - closed when the run ends
         self._fates = dict(FATES)
         self._hot_wanted = False
@@ -86,7 +87,8 @@ class Conductor:
         part = self.stage.parts[name]
         part.session = next(self._sessions[name])
         part.doing, part.task = "starting", ""
-        command = [sys.executable, "-m", "demo.worker", str(self._folder), name, part.kind, part.session]
+        words = [str(self._folder), name, part.kind, part.session, str(self._pace.factor)]
+        command = [sys.executable, "-m", "demo.worker", *words]
         actor = Actor(part, command, str(ROOT), self._errors.fileno())
         self._actors.append(actor)
         self._selector.register(actor.output, selectors.EVENT_READ, actor)
@@ -109,8 +111,9 @@ class Conductor:
                 self._decide(actor)
             elif actor.fate is not None and actor.fate.freezes and self._may_wake(actor):
                 self._wake(actor)
-        if self.stage.seconds > LONGEST_S:
-            self.outcome.trouble.append(f"the run was not over after {LONGEST_S:.0f} seconds")
+        longest_s = LONGEST_S * max(1.0, self._pace.factor)
+        if self.stage.seconds > longest_s:
+            self.outcome.trouble.append(f"the run was not over after {longest_s:.0f} seconds")
 
     def _watch(self, event: Event) -> None:
         """Show what only the log contains: waiting sessions and victims of a deadlock."""
@@ -197,7 +200,7 @@ class Conductor:
         elif fate is None or fate is Fate.KILLED_SUBMITTING or self._is_met(fate):
             actor.fate = self._fates.pop(task, None)
             actor.nod()
-        elif time.monotonic() > actor.asked_at + LEASE_S / 3:
+        elif time.monotonic() > actor.asked_at + self._pace.lease_s / 3:
             actor.nod("renew")
 
     def _is_met(self, fate: Fate) -> bool:

@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 TENANT = "local"
 PROJECT = "shop"
 PLAN_FILE = Path(__file__).with_name("plan.yaml")
-LEASE_S = 2.0
-HALF_S = (0.2, 0.5)
-"""Half of the work on a task takes about this long; the lease is renewed between the halves."""
 HOT_FILE = "file:src/app.py"
 
 KINDS = {
@@ -26,6 +24,20 @@ AGENTS = {
     "ezra": "integrator",
     "fay": "integrator",
 }
+
+
+class Pace(NamedTuple):
+    """How fast the agents work."""
+
+    factor: float
+    lease_s: float
+    half_s: tuple[float, float]
+    """Half of the work on a task takes about this long; the lease is renewed between the halves."""
+
+
+def pace_of(factor: float) -> Pace:
+    """Return a pace; with 1 a run takes a quarter of a minute, with 5 a minute."""
+    return Pace(factor, 2.0 * factor, (0.2 * factor, 0.5 * factor))
 
 
 class Fate(StrEnum):

@@ -17,7 +17,7 @@ import msgspec
 
 import coord
 from coord.core.plans.commands import NextTask
-from demo.plan import HALF_S, KINDS, LEASE_S, PROJECT
+from demo.plan import KINDS, PROJECT, Pace, pace_of
 
 PATIENCE_S = 1.0
 LINE_S = 20.0
@@ -43,10 +43,10 @@ def say(did: str, task: str = "", generation: int = 0, **more) -> None:
 class Work:
     """One claim, and the work under it."""
 
-    def __init__(self, client: coord.Client, folder: Path, reply: NextTask) -> None:
+    def __init__(self, client: coord.Client, folder: Path, reply: NextTask, pace: Pace) -> None:
         assert reply.task is not None
         assert reply.claim is not None
-        self._client, self._folder = client, folder
+        self._client, self._folder, self._pace = client, folder, pace
         self._task, self._name = reply.task, reply.task.task_id
         self._generation = int(reply.claim.generation)
         self._session = reply.claim.session_id
@@ -55,6 +55,9 @@ class Work:
     def carry_out(self) -> None:
         """Do the work and submit it; coord checks whether the claim is still valid."""
         say("claimed", self._name, self._generation)
+        question = self._task.requirements.get("ask")
+        if question:
+            self._client.ask(question["text"], options=question["options"])  # and goes on without an answer
         self._change(self._task.files)
         if not self._renew():
             say("lost", self._name, self._generation)
@@ -63,14 +66,14 @@ class Work:
         also = self._task.requirements.get("also")
         if also and not self._change_also(also):
             return
-        time.sleep(self._rng.uniform(*HALF_S))
+        time.sleep(self._rng.uniform(*self._pace.half_s))
         self._submit()
 
     def _change(self, files: list[str]) -> None:
         """Read files, wait a little, and write them back with a line of this claim."""
         paths = [self._folder / text.removeprefix("file:") for text in files]
         before = [path.read_text() if path.exists() else "" for path in paths]
-        time.sleep(self._rng.uniform(*HALF_S))
+        time.sleep(self._rng.uniform(*self._pace.half_s))
         for path, text in zip(paths, before, strict=True):
             path.parent.mkdir(exist_ok=True)
             path.write_text(f"{text}{self._name} {self._generation} {self._session}\n")
@@ -78,7 +81,8 @@ class Work:
     def _change_also(self, also: str) -> bool:
         """Change one more file; release the task if waiting for that file would be a deadlock."""
         say("queued", self._name, self._generation, reason=also)
-        reply = self._client.acquire(f"file:{also}", ttl_s=LINE_S, wait_s=LINE_S)
+        patience_s = LINE_S * self._pace.factor
+        reply = self._client.acquire(f"file:{also}", ttl_s=patience_s, wait_s=patience_s)
         if not reply.ok:
             cycle = " → ".join(reply.cycle)
             self._client.release_task(self._name, self._generation, note=f"deadlock: {cycle}")
@@ -115,14 +119,16 @@ class Work:
         )
 
 
-def run(folder: Path, agent: str, kind: str, session: str) -> None:
+def run(folder: Path, agent: str, kind: str, session: str, factor: str) -> None:
+    pace = pace_of(float(factor))
     with coord.connect(
         cwd=str(folder), session=session, agent=agent, project=PROJECT, pid=os.getpid()
     ) as client:
+        client.register(role=kind)
         while True:
-            reply = client.next_task(types=KINDS[kind], lease_s=LEASE_S, wait_s=PATIENCE_S)
+            reply = client.next_task(types=KINDS[kind], lease_s=pace.lease_s, wait_s=PATIENCE_S)
             if reply.task is not None:
-                Work(client, folder, reply).carry_out()
+                Work(client, folder, reply, pace).carry_out()
             elif reply.outcome == "blocked":
                 say("waiting", reason="; ".join(reply.waiting_for))
             else:

@@ -3,16 +3,17 @@
 import re
 import subprocess
 import sys
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 from playwright.sync_api import Page, ViewportSize, sync_playwright
-from playwright.sync_api import TimeoutError as TooLate
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 SIZE = ViewportSize(width=1280, height=800)
-WAIT_MS = 20_000
+WAIT_MS = 60_000
+PACE = "6"
+"""A run of this pace takes more than a minute, so that every picture finds its moment."""
 LATE = "/why/task/shop%2FD-005-user-guide"
 """A task that waits for others nearly to the end."""
 
@@ -20,7 +21,7 @@ LATE = "/why/task/shop%2FD-005-user-guide"
 def main(folder: Path = IMAGES) -> None:
     """Write a picture of each view that the documents show."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-u", "-m", "demo", "--wait"]
+    command = [sys.executable, "-u", "-m", "demo", "--wait", "--pace", PACE]
     with (
         subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as demo,
         sync_playwright() as playwright,
@@ -34,8 +35,9 @@ def main(folder: Path = IMAGES) -> None:
             page.get_by_text("Live", exact=True).wait_for()
             assert demo.stdin is not None
             demo.stdin.write("\n")
-            demo.stdin.close()
+            demo.stdin.flush()
             _take(page, folder)
+            demo.stdin.close()
         for _ in demo.stdout:
             pass
 
@@ -44,30 +46,34 @@ def _take(page: Page, folder: Path) -> None:
     """Take the pictures while the agents work; each waits for something worth showing."""
 
     def shot(name: str) -> None:
-        page.wait_for_timeout(250)
         page.screenshot(path=folder / f"{name}.png")
 
-    page.keyboard.press("g")
-    page.keyboard.press("p")
-    page.get_by_text(re.compile(r"In progress\s*[2-9]")).wait_for(timeout=WAIT_MS)
+    def go(key: str) -> None:
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+
+    page.get_by_text("asks").first.wait_for(timeout=WAIT_MS)
+    go("p")
+    page.get_by_text(re.compile(r"Done\s*[1-9]")).first.wait_for(timeout=WAIT_MS)
+    page.get_by_text(re.compile(r"In progress\s*[3-9]")).wait_for(timeout=WAIT_MS)
     shot("plan")
     page.goto(re.sub(r"(http://[^/]+).*", r"\1", page.url) + LATE)
     page.locator("main ol, main ul").first.wait_for(timeout=WAIT_MS)
     shot("why")
-    page.keyboard.press("g")
-    page.keyboard.press("n")
-    with suppress(TooLate):  # a run without a wait shows something else
-        page.get_by_text("waiting for").first.wait_for(timeout=WAIT_MS)
-    shot("now")
-    page.keyboard.press("g")
-    page.keyboard.press("l")
+    go("l")
+    page.get_by_text(re.compile(r"[2-9] locks · [1-9] wait")).wait_for(timeout=WAIT_MS)
     shot("locks")
-    page.keyboard.press("g")
-    page.keyboard.press("p")
+    go("n")
+    page.get_by_text(re.compile("waiting for .* behind")).first.wait_for(timeout=WAIT_MS)
+    shot("now")
+    go("p")
     page.keyboard.press("h")
-    page.get_by_role("slider").wait_for()
-    page.get_by_role("slider").fill("120")
-    page.get_by_text("120 / ").wait_for()
+    slider = page.get_by_role("slider")
+    slider.wait_for()
+    middle = int(slider.get_attribute("max") or 0) // 2
+    slider.fill(str(middle))
+    page.get_by_text(f"{middle} / ").wait_for()
+    page.wait_for_load_state("networkidle")
     shot("time")
 
 
