@@ -190,7 +190,7 @@ def why_session(tx: Transaction, command: WhySession, now: int) -> WhyReply:
         return chain.reply(f"{who} is held up" if not session.ended_ms else f"{who} has ended")
     claims = get_session_claims(tx, GetSessionClaims("", name), now)
     for claim in claims:
-        text = f"{who} works on {quote_name(claim.task_id)}, generation {claim.generation}"
+        text = f"{who} works on {quote_name(claim.task_id)}, generation {claim.generation.generation}"
         chain.add("claim", text, 0, subject=("task", claim.task_id), until_ms=claim.expires_ms)
     agent = session.agent or name
     record = tx.get(keys.agent(session.project, agent), AgentRecord) or NO_RESTRICTIONS

@@ -54,6 +54,16 @@ def test_a_live_holder_that_waits_for_nothing_is_asked() -> None:
     assert (idle.answer, idle.reasons[0].kind, idle.remedy) == ("a is idle", "free", None)
 
 
+def test_a_session_with_a_claim_works_on_it() -> None:
+    harness = WhyHarness()
+    harness.begin("a")
+    harness.add("t")
+    assert harness.take("a") == "t"
+    found = harness.why("a")
+    assert found.answer == "a works"
+    assert texts(found) == [(0, "a works on t, generation 1")]
+
+
 def test_silent_sessions_and_disabled_agents_are_named() -> None:
     harness = WhyHarness()
     harness.begin("a", "b")
