@@ -79,7 +79,7 @@ SENTENCES = {
     "git.merge_refused": "The merge of {branch} into {into} was refused: {status}[, with {parties}]"
     "[ ({detail})]",
     "git.commit_refused": "A commit of {session} was refused by {hook}: {detail}",
-    "file.restored": "{file_count} files of {holders} were restored after a command of {session}: {files}",
+    "file.restored": "Files of {holders} were restored after a command of {session} ({file_count}): {files}",
     "reaction.ran": "Reaction {reaction} ran after {cause}[ in {took_ms}]",
     "reaction.failed": "Reaction {reaction} failed: {error}",
     "reaction.dropped": "Reaction {reaction} did not keep up: {count} events were dropped",

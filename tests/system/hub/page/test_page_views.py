@@ -15,7 +15,7 @@ from coord.transports.hub.api.routes import every_endpoint
 from tests.support.hub.axe import axe_script
 from tests.support.hub.browsing import PATIENCE_MS, chromium
 from tests.support.hub.page_events import EVERY_EVENT, SAMPLES
-from tests.support.hub.page_site import fill, go, views, visit
+from tests.support.hub.page_site import PROJECT, fill, go, views, visit
 from tests.support.hub.site import Site, open_site
 
 pytestmark = pytest.mark.timeout(300)
@@ -36,6 +36,60 @@ ADDED = """events => import("/static/core/store.js").then(async ({liveState, liv
 })"""
 """Gives the page events as the stream would, also those that no store takes."""
 
+LONG = "-".join(["a-name-that-somebody-made-of-a-title"] * 3)
+LONG_EVENTS: list[dict[str, Any]] = [
+    {"event": "session.registered", "session": "s-long", "agent": LONG, "role": LONG, "tool": LONG},
+    {
+        "event": "task.added",
+        "project": PROJECT,
+        "task": LONG,
+        "title": LONG * 3,
+        "track": LONG,
+        "priority": 3,
+    },
+    {"event": "task.claimed", "project": PROJECT, "task": LONG, "session": "s-long", "lease_ms": 60_000},
+    {"event": "lock.acquired", "session": "s-long", "resource": f"file:src/{LONG}/{LONG}/שלום/{LONG}.py"},
+    {"event": "lock.waiting", "id": "w-long", "session": "s-ada", "resources": [f"file:src/{LONG}"]},
+    {"event": "question.asked", "id": "q-long", "session": "s-long", "text": LONG, "options": [LONG, "כן"]},
+    {
+        "event": "git.merge_refused",
+        "session": "s-long",
+        "branch": LONG,
+        "into": LONG,
+        "files": [f"{LONG}/{LONG}"],
+    },
+    {"event": "message.sent", "id": "m-long", "session": "s-long", "to": ["s-ada"], "subject": LONG},
+]
+"""Names and paths as long as people and tools make them."""
+
+CLIPPED = """() => [...document.querySelectorAll("main *")].filter((each) => {
+  const style = getComputedStyle(each);
+  const text = [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  const hides = ["hidden", "clip"].includes(style.overflowX) && each.scrollWidth > each.clientWidth + 1;
+  const cuts = style.textOverflow === "ellipsis" || style.webkitLineClamp !== "none";
+  return text && hides && !cuts && style.clipPath === "none";
+}).map((each) => each.outerHTML.slice(0, 200))"""
+"""Returns texts that end in the middle of a letter."""
+
+UNTITLED = """() => [...document.querySelectorAll("main *")].filter((each) => {
+  const style = getComputedStyle(each);
+  if (style.textOverflow !== "ellipsis" && style.webkitLineClamp === "none") return false;
+  if (each.scrollWidth <= each.clientWidth && each.scrollHeight <= each.clientHeight + 1) return false;
+  each.dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
+  return !each.closest("[title]:not([title=''])");
+}).map((each) => each.outerHTML.slice(0, 200))"""
+"""Returns texts that are cut and do not show themselves whole when somebody points at them."""
+
+UNMARKED = """() => {
+  const ground = getComputedStyle(document.body).backgroundColor;
+  return [...document.querySelectorAll(".dot, .swatch, .stacked i, .meter i, .bar i")].filter((each) => {
+    const {backgroundColor, borderTopWidth} = getComputedStyle(each);
+    return backgroundColor === ground && borderTopWidth === "0px";
+  }).map((each) => each.outerHTML);
+}"""
+"""Returns marks that have the colour of the ground, so that nobody sees them."""
+
+SMALL_TARGETS = "() => axe.run('main', {runOnly: ['target-size'], resultTypes: ['violations']})"
 KEPT = (*SAMPLES, "event", "state", "kind", "mode", "severity")
 ENDINGS = ("ended", "released", "withdrawn", "moved", "answered", "closed")
 ACTS = "main [data-act]"
@@ -118,6 +172,73 @@ def test_every_view_fits_a_phone(browser: Browser, site: Site) -> None:
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], name
             boxes = [link.bounding_box() for link in page.locator("nav li a").all()]
             assert all(box and box["x"] + box["width"] <= PHONE["width"] for box in boxes), name
+        assert complaints == []
+
+
+def test_long_names_and_both_directions_fit(browser: Browser, site: Site) -> None:
+    """On a phone, a tablet and a desk, and in a page that reads from right to left: nothing leaves the page.
+
+    Numbers have the same digits everywhere, whatever the reader's language is.
+    """
+    with visit(browser, site, locale="ar-EG") as (page, complaints):
+        page.evaluate(axe_script())
+        page.evaluate(ADDED, LONG_EVENTS)
+        long_views = {
+            "rows": "/now?shape=rows",
+            "board": "/plan?shape=board",
+            "long agent": "/agent/s-long",
+            "long task": f"/task/{PROJECT}/{LONG}",
+            "lock": f"/locks?on=file:src/{LONG}/{LONG}/שלום/{LONG}.py",
+            "lanes": "/activity?shape=lanes",
+            "past": "/now?at=9",
+        }
+        found = {}
+        for width, direction in ((360, "ltr"), (360, "rtl"), (768, "ltr"), (1280, "rtl")):
+            page.set_viewport_size({"width": width, "height": 740})
+            page.evaluate("dir => { document.documentElement.dir = dir; }", direction)
+            for name, path in {**views(), **long_views}.items():
+                go(page, path)
+                key = f"{name} {direction} {width}"
+                shoot(page, f"long-{key}".replace(" ", "-"))
+                wide = page.evaluate("document.documentElement.scrollWidth")
+                found[key] = [f"{wide} px wide"] if wide > width else []
+                found[key] += page.evaluate(CLIPPED) + page.evaluate(UNTITLED)
+                found[key] += re.findall("[٠-٩]+", page.inner_text("main"))
+                if (width, direction) == (360, "ltr"):
+                    rules = page.evaluate(SMALL_TARGETS)["violations"]
+                    found[key] += [each["html"] for rule in rules for each in rule["nodes"]]
+        assert {key: each for key, each in found.items() if each} == {}
+        assert [each for each in complaints if "404" not in each] == []
+
+
+def test_everybody_can_read_a_phone_in_the_colours_of_the_system(browser: Browser, site: Site) -> None:
+    with visit(browser, site, viewport=PHONE, forced_colors="active") as (page, _):
+        page.evaluate(axe_script())
+        page.evaluate(ADDED, begun_events())
+        found = {}
+        for name, path in views().items():
+            go(page, path)
+            page.wait_for_load_state("networkidle")
+            shoot(page, f"{name}-forced-phone")
+            found[name] = [*problems(page), *page.evaluate(UNMARKED)]
+        assert {name: each for name, each in found.items() if each} == {}
+
+
+def test_an_address_shows_the_same_to_somebody_else(browser: Browser, site: Site) -> None:
+    """The shape and what is open are in it; escape closes that, also where it is the first step."""
+    host = f"http://{site.address}"
+    with visit(browser, site) as (page, complaints):
+        page.goto(f"{host}/now?shape=rows")
+        expect(page.get_by_role("list", name="Agents")).to_be_visible()
+        page.get_by_role("button", name="Cards").click()
+        expect(page.get_by_role("list", name="Agents")).to_have_count(0)
+        expect(page).to_have_url(f"{host}/now?shape=cards")
+        page.goto(f"{host}/locks?on=name:deploy&q=cleo")
+        expect(page.get_by_role("complementary", name="Details of name:deploy")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page).to_have_url(f"{host}/locks?on=name%3Adeploy")
+        page.keyboard.press("Escape")
+        expect(page).to_have_url(f"{host}/locks")
         assert complaints == []
 
 

@@ -27,6 +27,10 @@ test("times, money, counts and places", () => {
   assert.equal(format.bytes(0), "0 B");
 });
 
+test("a day begins at zero o'clock", () => {
+  assert.equal(format.clock(new Date(2026, 0, 2).getTime()), "00:00:00");
+});
+
 test("control characters and marks that turn text around are shown, not obeyed", () => {
   assert.equal(format.visible("a\u0000b\u001b[31m\u007f"), "a␀b␛[31m␡");
   assert.equal(format.visible("x\u202egnp.exe\u2066\u200b"), "x⟨202e⟩gnp.exe⟨2066⟩⟨200b⟩");

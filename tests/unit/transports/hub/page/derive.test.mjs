@@ -109,6 +109,20 @@ test("a session says what it does, the most urgent first", () => {
   assert.deepEqual(of({sessions: [session("ada", {state: "idle", seen_ms: NOW - 3_600_000})]}), {tone: "idle", word: "idle", words: "for 1h"});
 });
 
+test("the queue of an agent: claims that it does not work on, and ready tasks that are kept for it", () => {
+  const task = (name, more) => ({project: "p", task: name, ...more}), claimed = {state: "in_progress", session: "s-ada"};
+  const kept = {assignee: "ada", assigned_until_ms: NOW + 1};
+  const depth = (tasks, waits = []) => {
+    const ada = session("ada", {project: "p"});
+    return derive.queueDepth(ada, stateOf({sessions: [ada], tasks, waits}), NOW);
+  };
+  assert.equal(depth([]), 0);
+  assert.equal(depth([task("one", claimed)]), 0);
+  assert.equal(depth([task("one", claimed), task("two", claimed)]), 1);
+  assert.equal(depth([task("one", claimed)], [wait("ada", ["a"], 1)]), 1);
+  assert.equal(depth([task("kept", kept), task("later", {...kept, depends_on: ["kept"]}), task("old", {...kept, assigned_until_ms: 1})]), 1);
+});
+
 test("the agents that need somebody come first, and people are no agents", () => {
   const state = stateOf({sessions: [session("zoe", {state: "working"}), session("amy", {state: "idle"}), session("bob", {hung_s: 1}), session("me", {person: true})]});
   assert.deepEqual(derive.sessionList(state, NOW).map((each) => each.agent), ["bob", "zoe", "amy"]);

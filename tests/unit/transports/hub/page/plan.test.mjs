@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 import {emptyState} from "../../../../../src/coord/transports/hub/page/static/core/state.js";
-import {claimBars, columnOf, commitsOf, criticalPath, dependents, fits, geometry, neighbours, overview, placeOf, projectsOf, SIZES, structureWatch, visibleTasks} from "../../../../../src/coord/transports/hub/page/static/core/plan.js";
+import {claimBars, columnOf, commitsOf, criticalPath, dependents, fits, fitted, geometry, neighbours, overview, placeOf, projectsOf, SIZES, structureWatch, visibleTasks} from "../../../../../src/coord/transports/hub/page/static/core/plan.js";
 
 function stateOf(...tasks) {
   const state = emptyState();
@@ -68,6 +68,13 @@ test("only tasks in sight are drawn, each in its place, none of a closed lane", 
   assert.deepEqual(visibleTasks(layout, folded, size, closed, all), [3]);
   assert.ok(folded.height < made.height && placeOf(layout, folded, size, closed, 0).hidden);
   assert.deepEqual(neighbours(layout), {before: [[], [0], [1], []], after: [[1], [2], [], []]});
+});
+
+test("tasks are as wide as there is room for all columns, within limits", () => {
+  assert.deepEqual(fitted(SIZES.large, 40, 1000), SIZES.large);
+  assert.equal(fitted(SIZES.large, 1, 1000).nodeWidth, 300);
+  const {nodeWidth, columnWidth} = fitted(SIZES.large, 4, 1000);
+  assert.ok(nodeWidth > SIZES.large.nodeWidth && SIZES.large.left + 4 * columnWidth <= 1000);
 });
 
 test("ten thousand tasks: states, path and what is in sight take a moment", () => {

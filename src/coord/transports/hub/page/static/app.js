@@ -10,6 +10,7 @@ import {needsYou} from "./core/derive.js";
 import {ago, clock, count, duration, resource, visible, when} from "./core/format.js";
 import {open as openReport} from "./core/report.js";
 import {command} from "./parts/act.js";
+import {start as startTitles} from "./parts/cut.js";
 import {close, open} from "./parts/dialog.js";
 import {chip, failed, html, icon, nothing, render, skeleton} from "./parts/html.js";
 import {pick} from "./parts/menu.js";
@@ -205,6 +206,7 @@ function followFocus() {
 
 await openReport();
 startTheme();
+startTitles();
 router.start();
 bindKeys();
 keys.start();

@@ -46,6 +46,22 @@ export const tasksBySession = derived(["tasks"], (state) => {
   return found;
 });
 
+// The claims of each session, and the ready tasks that are kept for each agent, by "project/agent".
+const queued = derived(["tasks"], (state, minute) => {
+  const found = new Map(), add = (key) => found.set(key, (found.get(key) ?? 0) + 1);
+  for (const task of state.tables.tasks.values()) {
+    if (task.state === "in_progress") add(task.session);
+    else if (task.assignee && task.assigned_until_ms > minute && taskState(task, state.tables.tasks, minute).word === "ready") add(`${task.project}/${task.assignee}`);
+  }
+  return found;
+});
+
+// How many tasks an agent has besides the one that it works on; who waits for a lock works on none.
+export function queueDepth({session, project, agent}, state, now) {
+  const found = queued(state, Math.floor(now / 60_000) * 60_000), claims = found.get(session) ?? 0;
+  return claims - (claims && !waitsBySession(state).has(session) ? 1 : 0) + (found.get(`${project}/${agent}`) ?? 0);
+}
+
 // --- locks and waits ---
 
 // Whether two resources share something: a folder covers what lies below it.

@@ -14,8 +14,11 @@ export function duration(seconds) {
 export const ago = (ms, now) => (!ms ? "" : now - ms < 2000 ? "now" : `${duration((now - ms) / 1000)} ago`);
 export const left = (ms, now) => (!ms ? "" : ms <= now ? "expired" : duration((ms - now) / 1000));
 
-const plain = new Intl.NumberFormat();
-const short = new Intl.NumberFormat(undefined, {notation: "compact", maximumFractionDigits: 1});
+// The digits are those of the words around them: durations and fences are not translated either.
+const DIGITS = {numberingSystem: "latn"};
+const plain = new Intl.NumberFormat(undefined, DIGITS);
+const short = new Intl.NumberFormat(undefined, {...DIGITS, notation: "compact", maximumFractionDigits: 1});
+const cents = new Intl.NumberFormat(undefined, {...DIGITS, minimumFractionDigits: 2, maximumFractionDigits: 2});
 export const number = (value) => plain.format(value ?? 0);
 export const compact = (value) => short.format(value ?? 0);
 export const percent = (value) => `${Math.round(value)}%`;
@@ -24,7 +27,7 @@ export const percent = (value) => `${Math.round(value)}%`;
 export function money(micros) {
   const dollars = (micros ?? 0) / 1e6;
   if (dollars > 0 && dollars < 0.01) return "<$0.01";
-  return `$${dollars.toLocaleString(undefined, {minimumFractionDigits: 2, maximumFractionDigits: 2})}`;
+  return `$${cents.format(dollars)}`;
 }
 
 export function bytes(count) {
@@ -32,9 +35,9 @@ export function bytes(count) {
   return `${unit ? (count / 1024 ** unit).toFixed(1) : count} ${["B", "KB", "MB", "GB", "TB"][unit]}`;
 }
 
-const CLOCK = new Intl.DateTimeFormat(undefined, {hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false});
-const DAY = new Intl.DateTimeFormat(undefined, {month: "short", day: "numeric"});
-const WHOLE = new Intl.DateTimeFormat(undefined, {dateStyle: "medium", timeStyle: "long"});
+const CLOCK = new Intl.DateTimeFormat(undefined, {...DIGITS, hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
+const DAY = new Intl.DateTimeFormat(undefined, {...DIGITS, month: "short", day: "numeric"});
+const WHOLE = new Intl.DateTimeFormat(undefined, {...DIGITS, dateStyle: "medium", timeStyle: "long"});
 export const clock = (ms) => CLOCK.format(ms);
 export const day = (ms) => DAY.format(ms);
 export const moment = (ms) => WHOLE.format(ms);

@@ -96,6 +96,15 @@ export const SIZES = {
   small: {columnWidth: 34, rowHeight: 18, nodeWidth: 20, nodeHeight: 12, head: 30, gap: 8, left: 14},
 };
 
+const NODE_MAX = 300;
+
+// Returns a size with wider tasks, if all columns fit into a width.
+export function fitted(size, columns, width) {
+  const gap = size.columnWidth - size.nodeWidth, room = Math.floor((width - size.left) / Math.max(1, columns)) - gap;
+  const nodeWidth = Math.max(size.nodeWidth, Math.min(NODE_MAX, room));
+  return {...size, nodeWidth, columnWidth: nodeWidth + gap};
+}
+
 // Returns {width, height, tops, byRow} of a layout: where each lane begins, and the tasks of each row.
 export function geometry(layout, size, closed) {
   const tops = [];

@@ -53,9 +53,11 @@ function write(url, replace) {
   address.value = url;
 }
 
-// Returns to what was shown before; at the first step of this page, to the overview.
+// Returns to what was shown before; at the first step of this page, closes what is open, or goes to the overview.
 export function back() {
+  const open = ["on", "with", "diff"].filter((name) => address.peek().searchParams.has(name));
   if (steps() > 0) history.back();
+  else if (open.length) setQuery(Object.fromEntries(open.map((name) => [name, ""])));
   else if (!["/", "/now"].includes(address.peek().pathname)) go("/now", {replace: true});
 }
 

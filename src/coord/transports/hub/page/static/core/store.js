@@ -160,3 +160,18 @@ export function remembered(name, initial) {
   });
   return found;
 }
+
+// A choice that is remembered, and that the address may name: `?shape=rows` counts, so that a link shows the same.
+export function shared(parameter, name, choices) {
+  const kept = remembered(name, choices[0]);
+  return {
+    get value() {
+      const given = address.value.searchParams.get(parameter);
+      return choices.includes(given) ? given : kept.value;
+    },
+    set value(chosen) {
+      kept.value = chosen;
+      setQuery({[parameter]: chosen});
+    },
+  };
+}

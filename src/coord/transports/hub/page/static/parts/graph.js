@@ -3,9 +3,9 @@
 import {layoutGraph, nameOf} from "../core/derive.js";
 import {resource, visible} from "../core/format.js";
 import {go, link} from "../core/router.js";
-import {html, svg} from "./html.js";
+import {css, html, svg} from "./html.js";
 
-const WIDE = 132, HIGH = 30, GAP_X = 150, GAP_Y = 26, LABEL_MAX = 20, ARC = 44;
+const READABLE = 0.72, WIDE = 132, HIGH = 30, GAP_X = 150, GAP_Y = 26, LABEL_MAX = 20, ARC = 44;
 const short = (text, most) => (text.length > most ? `…${text.slice(1 - most)}` : text);
 
 export function waitPicture(graph, state) {
@@ -15,8 +15,8 @@ export function waitPicture(graph, state) {
   const top = (node) => places.get(node).y * (HIGH + GAP_Y) + head;
   const width = columns * WIDE + (columns - 1) * GAP_X + 4, height = rows * (HIGH + GAP_Y) - GAP_Y + head + 6;
   const words = graph.edges.map((edge) => `${nameOf(state, edge.from)} waits for ${nameOf(state, edge.to)}`).join("; ");
-  return html`<div class="picture" tabindex="0" role="group" aria-label="Who waits for whom">
-    <svg viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="img" aria-label=${words}>
+  return html`<div class="picture" dir="ltr" tabindex="0" role="group" aria-label="Who waits for whom">
+    <svg viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="img" aria-label=${words} ${css({"min-inline-size": `${width * READABLE}px`})}>
       <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto-start-reverse"><path d="M0 0L8 4L0 8z"></path></marker></defs>
       ${graph.edges.map((edge) => arrow(edge, graph, left, top))}
       ${graph.nodes.map((node) => svg`<g class=${graph.inCycle.has(node) ? "node circle" : "node"} transform="translate(${left(node)} ${top(node)})"

@@ -27,6 +27,9 @@ export const css = directive(class extends Directive {
 // Text that somebody else wrote: shown as text, in its own direction, with control characters made visible.
 export const foreign = (value, name = "") => html`<bdi class=${name} dir="auto">${visible(value)}</bdi>`;
 
+// A path: from left to right, whatever its letters are.
+export const place = (value) => html`<bdi dir="ltr">${visible(value)}</bdi>`;
+
 export const code = (value) => html`<code dir="ltr">${visible(value)}</code>`;
 
 // A time that shows itself whole when pointed at.

@@ -45,5 +45,7 @@ const PATHS = {
   branch: "M5 5v6M5 5a1.500 1.500 0 1 0 0-3 1.500 1.500 0 0 0 0 3zM5 14a1.500 1.500 0 1 0 0-3 1.500 1.500 0 0 0 0 3zM11 6.500a1.500 1.500 0 1 0 0-3 1.500 1.500 0 0 0 0 3zM11 6.500c0 2.500-6 1.500-6 4.500",
 };
 
-export const icon = (name) => html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true" focusable="false">${
+const TURNED = new Set(["back", "right", "next", "send"]); // where one reads from right to left
+
+export const icon = (name) => html`<svg class=${TURNED.has(name) ? "icon turned" : "icon"} viewBox="0 0 16 16" aria-hidden="true" focusable="false">${
   svg`<path d=${PATHS[name] ?? PATHS.more}></path>`}</svg>`;

@@ -2,7 +2,7 @@
 //
 //   picture({layout, words, tasks, project, closed, critical, q, small, counts, toggle})
 
-import {fits, geometry, neighbours, placeOf, SIZES, toneOf, visibleTasks} from "../core/plan.js";
+import {fits, fitted, geometry, neighbours, placeOf, SIZES, toneOf, visibleTasks} from "../core/plan.js";
 import {count, number} from "../core/format.js";
 import {link} from "../core/router.js";
 import {css, foreign, html, icon, meter, nothing, render, repeat, svg} from "./html.js";
@@ -15,7 +15,7 @@ customElements.define("coord-plan", class extends HTMLElement {
   #focus = -1;
   #drawn = {top: -1e9, left: -1e9};
   #asked = false;
-  #observer = new ResizeObserver(() => this.#draw());
+  #observer = new ResizeObserver(() => this.#resized());
 
   connectedCallback() {
     this.#observer.observe(this);
@@ -34,9 +34,18 @@ customElements.define("coord-plan", class extends HTMLElement {
     if (same) return;
     this.#given = value;
     if (!before || before.layout !== value.layout || before.closed !== value.closed || before.small !== value.small) {
-      const size = value.small ? SIZES.small : SIZES.large;
-      this.#made = {size, ...geometry(value.layout, size, value.closed), ...neighbours(value.layout)};
+      this.#measure();
     }
+    this.#draw();
+  }
+
+  #measure() {
+    const {layout, small, closed} = this.#given, size = small ? SIZES.small : fitted(SIZES.large, layout.columns, this.clientWidth);
+    this.#made = {size, ...geometry(layout, size, closed), ...neighbours(layout)};
+  }
+
+  #resized() {
+    if (this.#given) this.#measure();
     this.#draw();
   }
 
@@ -97,7 +106,7 @@ customElements.define("coord-plan", class extends HTMLElement {
     const name = layout.task[at], task = tasks.get(`${project}/${name}`) ?? {task: name, project}, word = words.get(name) ?? "waiting";
     const {x, y} = placeOf(layout, this.#made, size, this.#given.closed, at);
     const marks = ["node", small ? "small" : "", critical.has(name) ? "critical" : "", fits(q, task, word) ? "" : "dim", at === this.#focus ? "lit" : ""].join(" ");
-    const label = `${name} ${task.title ?? ""}`.trim() + `: ${word}${task.agent ? `, ${task.agent}` : ""}`;
+    const label = `${name} ${task.title ?? ""}`.trim() + `: ${word}${task.agent ? `, ${task.agent}` : ""}${task.priority ? `, priority ${task.priority}` : ""}`;
     return html`<a class=${marks} data-tone=${toneOf(word)} data-at=${at} data-row href=${link.task(project, name)} aria-label=${label} title=${label} ${css({translate: `${x}px ${y}px`})}>
       ${small ? nothing : html`<i class="dot" aria-hidden="true"></i><b>${foreign(name)}</b> <span class="muted">${foreign(task.title ?? "")}</span>`}</a>`;
   }

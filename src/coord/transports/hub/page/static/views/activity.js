@@ -162,7 +162,7 @@ function laneView(context, filter) {
   const near = (now - from) / 160;
   const rows = lanes(past.items, from, now, near).filter((row) => !filter.agent || row.session === filter.agent || nameOf(row.session) === filter.agent);
   const share = (at) => `${Math.max(0, Math.min(100, ((at - from) / (now - from)) * 100)).toFixed(3)}%`;
-  return html`<section class="panel lanes" aria-label="Lanes by agent">
+  return html`<section class="panel lanes" aria-label="Lanes by agent" dir="ltr">
     <header><div class="legend">${[["claim", "task"], ["lock", "lock"], ["wait", "waits"], ["commit", "commit"], ["bad", "refused"], ["ask", "question"], ["message", "message"]].map(([kind, label]) => html`
         <span><i class="swatch ${kind}"></i>${label}</span>`)}</div>
       ${choice("Time", span, SPANS, (value) => setQuery({span: value === "3600" ? "" : value}))}</header>
@@ -178,7 +178,7 @@ function laneRow(lane, {from, now, share, state}) {
   const y = {claim: 7, wait: 21, lock: 21}, high = {claim: 11, wait: 9, lock: 6};
   const label = `${nameFor(state, lane.session)}: ${count(lane.bars.filter((bar) => bar.kind === "claim").length, "task")}, ${count(lane.bars.filter((bar) => bar.kind === "lock").length, "lock")}, ${count(lane.marks.length, "event")}`;
   return html`<div class="lane" data-row><a class="cut agent-name" href=${link.agent(lane.session)}>${foreign(nameFor(state, lane.session))}</a>
-    <svg role="img" aria-label=${label}>${lane.bars.slice(-400).map((bar) => svg`<rect class="bar ${bar.kind} ${bar.open ? "open" : ""}" x=${share(bar.from)} y=${y[bar.kind]} width=${width(bar)} height=${high[bar.kind]} rx="2"
+    <svg role="img" aria-label=${label}>${ticks(from, now).map((at) => svg`<line class="tick" x1=${share(at)} x2=${share(at)} y2="45"></line>`)}${lane.bars.slice(-400).map((bar) => svg`<rect class="bar ${bar.kind} ${bar.open ? "open" : ""}" x=${share(bar.from)} y=${y[bar.kind]} width=${width(bar)} height=${high[bar.kind]} rx="2"
         @click=${() => showItem(bar.item, state)}><title>${BAR_WORDS[bar.kind]} ${bar.item.task ?? resource(bar.item.resource ?? bar.item.resources?.[0])}, ${duration((bar.to - bar.from) / 1000)}</title></rect>`)}
       ${lane.marks.slice(-300).map((mark) => svg`<g class="mark ${mark.kind}" @click=${() => showItem(mark.items.at(-1), state)}>${glyph(mark, share(mark.at))}<title>${clock(mark.at)} ${mark.items.length > 1 ? `${mark.items.length} × ` : ""}${words(mark.items.at(-1), state)}</title></g>`)}</svg></div>`;
 }

@@ -9,7 +9,7 @@ import {link, setQuery} from "../core/router.js";
 import {signal} from "../core/store.js";
 import {act, actAll} from "../parts/act.js";
 import {waitPicture} from "../parts/graph.js";
-import {chip, code, empty, failed, filterField, foreign, heading, html, icon, nothing, repeat, skeleton, time} from "../parts/html.js";
+import {chip, code, empty, failed, filterField, foreign, heading, html, icon, nothing, place, repeat, skeleton, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 
 const closed = signal(new Set());
@@ -57,7 +57,7 @@ function toggle(folder) {
 const indent = (row) => html`${Array.from({length: row.depth}, () => html`<i class="indent"></i>`)}`;
 
 const folderRow = (row) => html`<button type="button" class="row folder" data-row aria-expanded=${row.open} @click=${() => toggle(row.path)}>
-  <span class="cut path">${indent(row)}${icon(row.open ? "down" : "right")}${foreign(`${row.name}/`)}</span><span class="muted span">${count(row.lockCount, "lock")}${
+  <span class="cut path">${indent(row)}${icon(row.open ? "down" : "right")}${place(`${row.name}/`)}</span><span class="muted span">${count(row.lockCount, "lock")}${
     row.waitCount ? `, ${count(row.waitCount, "wait")}` : ""}</span></button>`;
 
 const show = (name) => () => setQuery({on: name}, {replace: false});
@@ -65,7 +65,7 @@ const show = (name) => () => setQuery({on: name}, {replace: false});
 function lockRow(row, {state, now, query}) {
   const lock = row.locks[0];
   return html`<button type="button" class="row" data-row aria-pressed=${query.on === row.resource} @click=${show(row.resource)}>
-    <span class="cut path">${indent(row)}${icon(row.resource.startsWith("file:") ? "file" : "locks")}${foreign(row.name)}</span>
+    <span class="cut path">${indent(row)}${icon(row.resource.startsWith("file:") ? "file" : "locks")}${place(row.name)}</span>
     <span class="cut">${row.locks.length ? foreign([...new Set(row.locks.map((each) => nameOf(state, each.session, each.agent)))].join(", ")) : html`<span class="muted">nobody</span>`}</span>
     <span>${lock ? lock.mode ?? "write" : ""}</span><span class="number muted">${lock?.fence ?? ""}</span>
     <span class="number">${lock?.since_ms ? duration((now - lock.since_ms) / 1000) : ""}</span>
@@ -85,9 +85,9 @@ function waiting(graph, context) {
   const {state, now} = context, waits = queue(state);
   return html`<section class="panel waits" aria-labelledby="waits"><header class="heading"><h2 id="waits">Waiting</h2>
     ${graph.inCycle.size ? chip("bad", "a deadlock", "These sessions wait for each other") : nothing}</header>
-    ${graph.nodes.length <= GRAPH_MAX ? waitPicture(graph, state) : html`<p class="muted">${count(graph.nodes.length, "session")} wait for each other: too many for a picture.</p>`}
+    <div>${graph.nodes.length <= GRAPH_MAX ? waitPicture(graph, state) : html`<p class="muted">${count(graph.nodes.length, "session")} wait for each other: too many for a picture.</p>`}
     <ol class="lines">${repeat(waits.slice(0, 12), (wait) => `${wait.session} ${wait.resources}`, (wait) => html`<li><a href=${link.agent(wait.session)}>${foreign(nameOf(state, wait.session, wait.agent))}</a>
-      <span class="muted">${foreign(waitWords(wait, state, now))}</span>${wait.priority ? html`<span class="tag">priority ${wait.priority}</span>` : nothing}</li>`)}</ol>
+      <span class="muted">${foreign(waitWords(wait, state, now))}</span>${wait.priority ? html`<span class="tag">priority ${wait.priority}</span>` : nothing}</li>`)}</ol></div>
     ${waits.length > 12 ? html`<p class="muted">and ${waits.length - 12} more</p>` : nothing}</section>`;
 }
 
@@ -97,7 +97,7 @@ function details(name, context) {
   const {state, now} = context;
   const locks = [...state.tables.locks.values()].filter((lock) => overlaps(lock.resource, name));
   const waits = queue(state).filter((wait) => wait.resources?.some((each) => overlaps(each, name)));
-  return html`<aside class="panel drawer" aria-label="Details of ${resource(name)}"><header><h2>${foreign(resource(name))}</h2>
+  return html`<aside class="panel drawer" aria-label="Details of ${resource(name)}"><header><h2>${place(resource(name))}</h2>
       <button class="bare" aria-label="Close the details" @click=${() => setQuery({on: ""})}>${icon("close")}</button></header>
     <h3>Held by</h3>
     ${locks.length ? locks.map((lock) => holder(lock, name, context)) : html`<p class="muted">Nobody holds it.</p>`}
@@ -110,7 +110,7 @@ function details(name, context) {
 
 function holder(lock, name, {state, now}) {
   const facts = [["Mode", lock.mode ?? "write"], ["Fence", lock.fence], ["Since", time(lock.since_ms, ago(lock.since_ms, now))], ["Time left", timeLeft(lock, now)],
-    ["On", lock.resource === name ? "" : foreign(resource(lock.resource))], ["For", lock.reason ? foreign(lock.reason) : ""],
+    ["On", lock.resource === name ? "" : place(resource(lock.resource))], ["For", lock.reason ? foreign(lock.reason) : ""],
     ["Asked back", lock.asked_by ? html`by ${foreign(nameOf(state, lock.asked_by))}, until ${when(lock.asked_until_ms, now)} ${foreign(lock.asked_reason)}` : ""]].filter(([, value]) => value);
   return html`<article class="holder"><header><a href=${link.agent(lock.session)}><b>${foreign(nameOf(state, lock.session, lock.agent))}</b></a></header>
     <dl class="facts">${facts.map(([word, value]) => html`<div><dt>${word}</dt><dd>${value}</dd></div>`)}</dl>

@@ -31,11 +31,11 @@ function render(context) {
   const shown = all.filter((item) => (which ? kindOf(item) === which : kindOf(item) !== "commit" || !counts.merged && !counts.refused)
     && (!q || matches(q, [item.branch, item.into, item.subject, item.status, item.detail, nameFor(state, item.session), ...(item.files ?? [])].join(" "))));
   const chosen = query.diff ? all.find((item) => String(item.offset) === query.diff) : null;
-  return html`${heading("Merges", `${counts.merged ?? 0} merged · ${counts.refused ?? 0} refused · ${counts.commit ?? 0} commits`, html`${filterField(q, (text) => setQuery({q: text}), "Filter branches and files")}
+  return html`${heading("Merges", `${counts.merged ?? 0} merged · ${counts.refused ?? 0} refused · ${count(counts.commit ?? 0, "commit")}`, html`${filterField(q, (text) => setQuery({q: text}), "Filter merges")}
       ${choice("Show", which, [["", "Merges"], ["refused", "Refused"], ["commit", "Commits"]], (value) => setQuery({show: value, diff: ""}))}`)}
     ${shown.length ? html`<div class="split ${chosen ? "open diffs" : ""}"><ul class="merges">${repeat(shown.slice(0, 200), (item) => `${item.offset} ${item.branch}`, (item) => html`<li>${card(item, chosen, context)}</li>`)}</ul>
         ${chosen ? diffPanel(chosen, context) : nothing}</div>`
-      : q || which ? empty("Nothing fits", "Press escape to see everything.")
+      : q || which ? empty("Nothing fits", q ? "Press escape to see everything." : "Nothing of this kind has happened yet.")
       : empty("Nothing was merged yet", html`${code("coord merge BRANCH")} merges a branch after it has checked locks, fences and tests; what it refuses is explained here.`)}`;
 }
 

@@ -44,7 +44,7 @@ function title(one, state) {
   if (one.kind === "everybody") return "Everybody";
   if (one.kind === "group") return one.key.slice(6);
   const names = [...one.parties].map((each) => nameFor(state, each));
-  return one.kind === "system" ? names[0] : names.join(" & ");
+  return one.kind === "system" ? `coord & ${names[0]}` : names.join(" & ");
 }
 
 const seenKey = () => hub.value.repository ?? "";
@@ -86,7 +86,7 @@ function thread(one, context) {
   const {state} = context;
   const messages = one.messages.slice(-200);
   return html`<section class="panel thread" aria-labelledby="thread"><header><button type="button" class="bare back" aria-label="All conversations" @click=${() => setQuery({with: ""})}>${icon("back")}</button>
-      <h2 id="thread">${foreign(title(one, state))}</h2><span class="muted">${one.kind === "system" ? "notices of coord" : count(one.parties.size, "party", "parties")}</span>
+      <h2 id="thread" class="clamp">${foreign(title(one, state))}</h2><span class="muted">${one.kind === "system" ? "notices of coord" : one.parties.size > 2 ? count(one.parties.size, "session") : ""}</span>
       ${may("operate") && one.kind !== "system" ? html`<button type="button" class="button small end" @click=${() => compose(addressOf(one))}>${icon("send")}Write here</button>` : nothing}</header>
     <ol>${repeat(messages, (message) => message.id, (message, place) => html`${newDay(message, messages[place - 1]) ? html`<li class="day">${day(message.at)}</li>` : nothing}<li>${letter(message, one, context)}</li>`)}</ol></section>`;
 }

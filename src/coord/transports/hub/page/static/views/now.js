@@ -2,16 +2,16 @@
 
 import {acts} from "../core/acts.js";
 import {awaySince, dismiss} from "../core/away.js";
-import {isAgent, locksBySession, matches, needsYou, sessionList, sessionState, sessionTone, since, tasksBySession} from "../core/derive.js";
+import {isAgent, locksBySession, matches, needsYou, queueDepth, sessionList, sessionState, sessionTone, since, tasksBySession} from "../core/derive.js";
 import {ago, count, duration, left, money, percent, resource} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
-import {remembered} from "../core/store.js";
+import {shared} from "../core/store.js";
 import {act, actAll} from "../parts/act.js";
 import {chip, choice, code, empty, filterField, foreign, heading, html, icon, meter, nothing, repeat, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 
-const shape = remembered("now.shape", "cards");
-const CARDS_MAX = 60;
+const shape = shared("shape", "now.shape", ["cards", "rows"]);
+const CARDS_MAX = 60, DAY_MS = 86_400_000;
 
 export const view = {path: "/now", title: "Now", key: "n", icon: "now", order: 1, render};
 
@@ -126,7 +126,7 @@ const NEEDS = {
     html`<a class="button small" href=${link.agent(record.session)}>Look</a>${act(acts.message(record.session, record.agent), {small: true})}${act(acts.end(record), {small: true})}`),
 };
 
-const expiry = (record, now) => (record.expires_ms ? html`<p class="muted">${record.expires_ms < now ? "It has expired" : html`Expires in ${left(record.expires_ms, now)}`}</p>` : nothing);
+const expiry = (record, now) => (record.expires_ms - now < DAY_MS ? html`<p class="muted">${record.expires_ms < now ? "It has expired" : html`Expires in ${left(record.expires_ms, now)}`}</p>` : nothing);
 
 function answers(record) {
   const options = record.options ?? [];
@@ -140,35 +140,40 @@ function answers(record) {
 function agents(sessions, context) {
   if (shape.value === "rows" || sessions.length > CARDS_MAX) {
     return html`<div class="table agents" role="presentation"><div class="line head" aria-hidden="true"><span>Agent</span><span>State</span><span>Task</span><span>File</span>
-      <span class="number">Seen</span><span class="number">Context</span><span class="number">Cost</span></div>
+      <span class="number">Queue</span><span class="number">Seen</span><span class="number">Context</span><span class="number">Cost</span></div>
       ${list({items: sessions, height: 40, label: "Agents", key: (each) => each.session, row: (each) => agentRow(each, context)})}</div>`;
   }
   return html`<ul class="cards">${repeat(sessions, (each) => each.session, (each) => html`<li>${agentCard(each, context)}</li>`)}</ul>`;
 }
 
-const toolWords = (session) => [session.tool, session.model].filter(Boolean).join(" · ");
+const kindWords = (session) => [session.role, session.tool, session.model].filter(Boolean).join(" · ");
+const QUEUE = "Tasks that it has besides this one, or that are kept for it";
 
 function agentCard(session, {state, now}) {
   const found = sessionState(session, state, now), task = tasksBySession(state).get(session.session);
-  const locks = locksBySession(state).get(session.session)?.length ?? 0;
+  const locks = locksBySession(state).get(session.session)?.length ?? 0, depth = queueDepth(session, state, now);
   return html`<a class="card agent" href=${link.agent(session.session)} data-tone=${found.tone} data-row>
-    <header>${foreign(session.agent ?? session.session, "name")}${session.role ? html`<span class="tag">${session.role}</span>` : nothing}
-      <span class="end">${chip(found.tone, found.word)}</span></header>
-    <p class="words" title=${found.words}>${found.words ? foreign(found.words) : html`<span class="muted">${toolWords(session) || "—"}</span>`}</p>
-    <p class="task">${task ? html`${icon("task")}<b>${foreign(task.task)}</b> <span class="muted">${foreign(task.title ?? "")}</span>` : html`<span class="muted">no task</span>`}</p>
+    <header>${foreign(session.agent ?? session.session, "name cut")}<span class="end">${chip(found.tone, found.word)}</span></header>
+    <p class="cut muted small">${foreign(kindWords(session) || "—")}</p>
+    ${found.words ? html`<p class="clamp" title=${found.words}>${foreign(found.words)}</p>` : nothing}
+    <p class="cut small">${task ? html`${icon("task")} <b>${foreign(task.task)}</b> <span class="muted">${foreign(task.title ?? "")}</span>` : html`<span class="muted">no task</span>`}</p>
+    ${session.file && found.tone !== "work" ? html`<p class="cut small muted">${icon("file")} ${foreign(resource(session.file))}</p>` : nothing}
     <footer><span title="Last sign of life">${icon("clock")}${time(session.seen_ms, ago(session.seen_ms, now)) }</span>
       ${locks ? html`<span title="Locks">${icon("locks")}${locks}</span>` : nothing}
+      ${depth ? html`<span title=${QUEUE}>${icon("plan")}${depth}</span>` : nothing}
       ${session.context_percent ? html`<span title="Context used">${meter(session.context_percent / 100, "Context used", contextTone(session))}${percent(session.context_percent)}</span>` : nothing}
       ${session.cost ? html`<span class="end" title="Cost">${money(session.cost)}</span>` : nothing}</footer></a>`;
 }
 
 const contextTone = (session) => (session.context_percent > 85 ? "bad" : session.context_percent > 70 ? "wait" : "accent");
 
+// A row has two lines: what it is about, and the details below.
 function agentRow(session, {state, now}) {
-  const found = sessionState(session, state, now), task = tasksBySession(state).get(session.session);
-  return html`<a class="row" href=${link.agent(session.session)} data-row><span class="cut">${foreign(session.agent ?? session.session, "name")} <span class="muted">${session.role ?? ""}</span></span>
-    <span class="cut">${chip(found.tone, found.word)} <span class="muted" title=${found.words}>${foreign(found.words)}</span></span>
-    <span class="cut">${task ? foreign(task.task) : ""}</span><span class="cut">${session.file ? foreign(resource(session.file)) : ""}</span>
-    <span class="number">${time(session.seen_ms, ago(session.seen_ms, now))}</span>
+  const {tone, word, words} = sessionState(session, state, now), task = tasksBySession(state).get(session.session);
+  const two = (first, second) => html`<span class="two">${first}<span class="cut muted small">${second}</span></span>`;
+  return html`<a class="row" href=${link.agent(session.session)} data-row>${two(foreign(session.agent ?? session.session, "name cut"), foreign(kindWords(session)))}
+    <span class="clamp" data-tone=${tone} title=${words}><i class="dot" aria-hidden="true"></i> ${tone === "wait" ? nothing : html`<b class="toned">${word}</b>${tone === "ask" || tone === "bad" ? ": " : " "}`}${foreign(words)}</span>
+    ${task ? two(foreign(task.task, "cut"), foreign(task.title)) : html`<span class="muted">(none)</span>`}<span class="clamp small">${session.file ? foreign(resource(session.file)) : ""}</span>
+    <span class="number" title=${QUEUE}>${queueDepth(session, state, now)}</span><span class="number">${time(session.seen_ms, ago(session.seen_ms, now))}</span>
     <span class="number">${session.context_percent ? percent(session.context_percent) : ""}</span><span class="number">${session.cost ? money(session.cost) : ""}</span></a>`;
 }

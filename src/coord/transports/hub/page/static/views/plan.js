@@ -3,22 +3,22 @@
 import {get} from "../core/api.js";
 import {asked} from "../core/asked.js";
 import {derived} from "../core/derive.js";
-import {count, duration, left, number, percent} from "../core/format.js";
+import {ago, count, duration, left, number, percent} from "../core/format.js";
 import {BOARD, criticalPath, fits, overview, projectsOf, structureWatch, toneOf} from "../core/plan.js";
 import {isReport} from "../core/report.js";
 import {address, link, setQuery} from "../core/router.js";
-import {remembered, signal} from "../core/store.js";
-import {chip, choice, code, css, empty, failed, filterField, foreign, heading, html, icon, nothing, skeleton} from "../parts/html.js";
+import {remembered, shared, signal} from "../core/store.js";
+import {chip, choice, code, css, empty, failed, filterField, foreign, heading, html, icon, nothing, skeleton, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 import {picture} from "../parts/planpicture.js";
 
 const SMALL_FROM = 1500, TICK_MS = 5000, OLD_MS = 1100, TRIES = 3, SORTED_MAX = 3000;
-const shape = remembered("plan.shape", "lanes"), showsPath = remembered("plan.path", true);
+const shape = shared("shape", "plan.shape", ["lanes", "board"]), showsPath = remembered("plan.path", true);
 const closed = signal(new Set());
 const structure = structureWatch();
 let wantedOffset = 0;
 
-const flip = () => { shape.value = shape.peek() === "lanes" ? "board" : "lanes"; };
+const flip = () => { shape.value = shape.value === "lanes" ? "board" : "lanes"; };
 const flipPath = () => { showsPath.value = !showsPath.peek(); };
 const here = (run) => () => { if (address.peek().pathname === "/plan") run(); };
 
@@ -111,7 +111,8 @@ function board({columns, words}, project, {state, now, q}) {
 function card(task, word, now) {
   const detail = word === "in progress" ? html`${foreign(task.agent || task.session)} <span class="muted">${task.expires_ms ? `${left(task.expires_ms, now)} left` : ""}</span>`
     : word === "waiting" ? html`<span class="muted">for ${count(task.depends_on?.length ?? 0, "task")}</span>`
-      : word === "ready" || word === "done" ? html`<span class="muted">${foreign(task.assignee ?? "")}</span>` : html`${chip(toneOf(word), word)}`;
+      : word === "ready" ? html`<span class="muted">priority ${task.priority ?? 0}${task.assignee ? html`, kept for ${foreign(task.assignee)}` : nothing}</span>`
+        : word === "done" ? html`<span class="muted">${time(task.ended_ms, ago(task.ended_ms, now))}</span>` : html`${chip(toneOf(word), word)}`;
   return html`<a class="card ticket" href=${link.task(task.project, task.task)} data-row><span class="cut"><b>${foreign(task.task)}</b>${task.track ? html` <span class="tag">${foreign(task.track)}</span>` : nothing}</span>
     <span class="cut muted">${foreign(task.title ?? "")}</span><span class="cut small">${detail}</span></a>`;
 }

@@ -25,7 +25,7 @@ const ask = asked(async (key) => {
 function render(context) {
   const {state, now, values: {project, task: name}} = context, tasks = state.tables.tasks;
   const task = tasks.get(`${project}/${name}`);
-  if (!task) return empty("There is no such task", html`Project ${foreign(project)} has no task ${foreign(name)} ${context.past ? "at this time" : ""}.`, html`<a class="button" href="/plan">To the plan</a>`);
+  if (!task) return empty("There is no such task", html`Project ${foreign(project)} has no task ${foreign(name)}${context.past ? " at this time" : ""}.`, html`<a class="button" href="/plan">To the plan</a>`);
   const {word, by} = taskState(task, tasks, now);
   const {value, error} = ask(JSON.stringify([project, name]), [task.generation, task.state, task.ended_ms, state.versions.refusals].join());
   const bars = claimBars(value?.history.filter((each) => each.acquired_ms <= now), task, now);

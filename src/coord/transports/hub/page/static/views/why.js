@@ -67,13 +67,13 @@ const head = (kind, id, {state}) => {
 };
 
 function chain(kind, id, {answer, reasons, remedy}, context) {
-  const project = kind === "task" ? id.split("/")[0] : "";
-  return html`${head(kind, id, context)}<section class="panel why" aria-label="The chain of reasons">
+  const project = kind === "task" ? id.split("/")[0] : context.state.tables.sessions.get(id)?.project ?? "";
+  return html`${head(kind, id, context)}<div class="split ${remedy ? "open" : ""}"><section class="panel why" aria-label="The chain of reasons">
     <p class="answer" role="status">${foreign(answer)}</p>
     ${reasons.length ? links(treeOf(reasons), project, context) : nothing}</section>
     ${remedy ? html`<section class="panel remedy" aria-label="What frees it"><p class="muted">What frees it</p><h2>${icon("play")}<span>${foreign(remedy.text)}</span></h2>
       ${command(lineOf(remedy.command, project))}<p class="muted">${remedy.command.some((word) => /^[A-Z]+$/.test(word)) ? "Fill in what is in capitals." : "Run it in a terminal of the repository."}${shortcut(remedy, kind, id)}</p></section>`
-      : reasons.length ? html`<p class="calm">${icon("calm")}Nobody has to do anything: it goes on by itself.</p>` : nothing}`;
+      : reasons.length ? html`<p class="calm">${icon("calm")}Nobody has to do anything: it goes on by itself.</p>` : nothing}</div>`;
 }
 
 export const lineOf = (words, project) => ["coord", ...(project && words[0] === "task" ? ["--project", project] : []), ...words].map(quoted).join(" ");
