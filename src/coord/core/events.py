@@ -4,8 +4,13 @@ Each domain defines its events, in the past tense, in `<domain>/schema.py`.
 """
 
 from importlib import import_module
+from typing import Any
 
 import msgspec
+
+DEPTH_MAX = 32
+"""How deep an event may nest: a deeper one could be read here and not be written elsewhere."""
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="event"):
@@ -77,6 +82,22 @@ MODULES = (
     "coord.core.alerts.schema",
 )
 """Where events are defined; imported only when somebody asks for all names."""
+
+
+def read_event(raw: bytes) -> dict[str, Any] | None:
+    """Return the fields of a stored event; None if they are unreadable, for every reader alike."""
+    try:
+        fields = _decode(raw)
+    except (ValueError, RecursionError):
+        return None
+    return fields if _is_flat(fields, DEPTH_MAX) else None
+
+
+def _is_flat(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return True
+    parts = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_is_flat(each, levels - 1) for each in parts)
 
 
 def every_event() -> list[type[Event]]:

@@ -8,11 +8,13 @@ from typing import Any
 
 import msgspec
 
+from coord.core.events import read_event
 from coord.core.page.rules import JOINTS, RECENT, RULES, TABLES, Operation
 
 Fields = dict[str, Any]
 Table = dict[str, Fields]
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
+NUMBER_MAX = 2**52
+"""A larger number is not added to another one: a browser would round the sum."""
 
 
 class PageState(msgspec.Struct):
@@ -28,9 +30,8 @@ def apply_entry(state: PageState, offset: int, at: int, events: Iterable[bytes])
     """Change the state as the events of the next entry say; an unreadable event changes nothing."""
     state.offset, state.at = offset, at
     for raw in events:
-        try:
-            event = _decode(raw)
-        except (ValueError, RecursionError):
+        event = read_event(raw)
+        if event is None:
             continue
         for operation in RULES.get(str(event.get("event")), ()):
             _OPERATIONS[operation["op"]](state, operation, event)
@@ -47,12 +48,12 @@ def _key(table: str, names: Iterable[str], event: Fields) -> str:
 def _part(value: Any) -> str:
     """Return a part of a key: a text, or texts; anybody who has the store may have written something else."""
     if isinstance(value, list):
-        return "\n".join(map(_part, value))
+        return "\n".join(each if isinstance(each, str) else "" for each in value)
     return value if isinstance(value, str) else ""
 
 
 def _number(value: Any) -> int | float:
-    return value if isinstance(value, int | float) else 0
+    return value if isinstance(value, int | float) and abs(value) <= NUMBER_MAX else 0
 
 
 def _value(state: PageState, event: Fields, source: str) -> Any:

@@ -111,3 +111,11 @@ def test_bytes_that_are_no_event_change_nothing() -> None:
     wrong = {"event": "task.claimed", "project": 5, "task": ["a", {"b": 1}], "lease_ms": "long"}
     apply_entry(state, 3, 9, [json.dumps(wrong).encode()])
     assert state.tables["tasks"]["/a\n"]["expires_ms"] == 9
+
+
+def test_an_absurd_number_is_not_added() -> None:
+    """A browser could not add it exactly, and Python could not make a float of it."""
+    used = {"event": "usage.reported", "session": "ada"}
+    amounts: list[dict[str, Any]] = [{**used, "cost": each} for each in (1.5, 10**400, 2**52 + 1, 2)]
+    state = after([BEGAN], amounts)
+    assert state.tables["sessions"]["ada"]["cost"] == 3.5

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from coord.core.errors import LimitReached
+from coord.core.events import read_event
 from coord.core.page.rules import JOINTS, RULES
 from coord.core.page.state import PageState
 from coord.sdk.log_reader import first_offset, newest_offset, pages
@@ -79,10 +80,7 @@ def _entries(log: Store, after: int, until: int) -> Iterator[dict[str, Any]]:
 
 
 def _event(raw: bytes) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(raw, type=dict[str, Any])
-    except (ValueError, RecursionError):
-        return {"event": "unreadable"}
+    return read_event(raw) or {"event": "unreadable"}
 
 
 def _html(log: str) -> str:

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.core.events import SEED_NAMES, event_names
+from coord.core.events import SEED_NAMES, event_names, read_event
 from coord.stores.contract import Entry
 
 FILTERS_KEPT = 16
 """How many filters an entry keeps its encoded form for."""
 TYPES_MAX = 100
-_EVENT = msgspec.json.Decoder(dict[str, Any])
 _BY_SEED_NAME = {seed: name for name, seed in SEED_NAMES.items()}
 _encode = msgspec.json.Encoder().encode
 
@@ -75,10 +74,7 @@ class LogEntry:
 
 def _read(raw: bytes) -> LogEvent:
     """Return an event of the log; bytes that are no event of ours are passed on as what they are."""
-    try:
-        fields = _EVENT.decode(raw)
-    except (ValueError, RecursionError):
-        fields = {"event": "unreadable"}
+    fields = read_event(raw) or {"event": "unreadable"}
     kind = str(fields.get("event", ""))
     kind = kind if kind.replace(".", "").replace("_", "").isalnum() and kind.isascii() else "unreadable"
     project = fields.get("project")

@@ -1,12 +1,12 @@
-// Applies recorded entries to a state, and prints what it makes of them: a line of JSON for each log.
+// Applies the messages of a stream to a state, as the page does: a line of JSON for each line that it reads.
 
-import {readFileSync} from "node:fs";
+import {createInterface} from "node:readline";
 
 import {applyEntry, fromSnapshot, toSnapshot} from "../../../../../src/coord/transports/hub/page/static/core/state.js";
 
-const {rules, logs} = JSON.parse(readFileSync(process.argv[2], "utf8"));
-for (const {begin, entries} of logs) {
+for await (const line of createInterface({input: process.stdin})) {
+  const {snapshot, messages} = JSON.parse(line), begin = JSON.parse(snapshot);
   const state = fromSnapshot(begin);
-  for (const entry of entries) applyEntry(state, rules, entry);
+  for (const message of messages) applyEntry(state, begin.rules, JSON.parse(message));
   console.log(JSON.stringify(toSnapshot(state)));
 }

@@ -87,3 +87,19 @@ test("a snapshot survives the way there and back", () => {
   const again = fromSnapshot(JSON.parse(JSON.stringify(toSnapshot(state))));
   assert.deepEqual(toSnapshot(again), toSnapshot(state));
 });
+
+test("an event of several sessions is a sign of life of their key, and one without a session of nobody else", () => {
+  const state = run([{event: "began", session: ["a", "b"]}, {event: "began"}], [{event: "x", session: ["a", "b"]}, {event: "x"}]);
+  assert.deepEqual([...state.tables.sessions].map(([key, record]) => [key, record.seen_ms]), [["a\nb", 1001], ["", 1001]]);
+});
+
+test("names of events are texts, and how keys are joined is no rule", () => {
+  const state = run([{event: ["began"], session: "s"}, {event: "@join"}, {event: null}, {event: {}}]);
+  assert.equal(state.tables.sessions.size, 0);
+});
+
+test("a number that a sum would round is not added", () => {
+  const state = run([{event: "began", session: "s"}, {event: "used", session: "s", cost: 2 ** 52}, {event: "used", session: "s", cost: 2 ** 52 + 1}, {event: "used", session: "s", cost: -1}]);
+  assert.equal(only(state.tables.sessions).cost, 2 ** 52 - 1);
+  assert.equal(only(run([{event: "locked", session: "s", resource: "r", ms: 1e300}]).tables.locks).until, 1000);
+});

@@ -50,16 +50,15 @@ export function applyEntry(state, rules, entry) {
   state.offset = entry.offset;
   state.at = entry.at;
   for (const event of entry.events ?? []) {
-    for (const operation of ownOf(rules, event.event) ?? []) OPERATIONS[operation.op]?.(state, operation, event, rules);
-    const known = state.tables.sessions.get(event.session);
-    if (known !== undefined && known.seen_ms !== entry.at) {
-      write(state, "sessions", event.session, {...known, seen_ms: entry.at});
-    }
+    for (const operation of rulesOf(rules, event.event)) OPERATIONS[operation.op]?.(state, operation, event, rules);
+    const session = partOf(ownOf(event, "session")), known = state.tables.sessions.get(session);
+    if (known !== undefined && known.seen_ms !== entry.at) write(state, "sessions", session, {...known, seen_ms: entry.at});
   }
   return state;
 }
 
 const ownOf = (record, name) => (Object.hasOwn(record, name) ? record[name] : undefined);
+const rulesOf = (rules, name) => (typeof name === "string" && name[0] !== "@" && ownOf(rules, name)) || [];
 const isEmpty = (value) =>
   !value || (typeof value === "object" && (Array.isArray(value) ? value : Object.keys(value)).length === 0);
 
@@ -74,11 +73,13 @@ function keyOf(table, names, event, rules) {
 
 // A part of a key: a text, or texts; whoever has the store may have written something else.
 function partOf(value) {
-  if (Array.isArray(value)) return value.map(partOf).join("\n");
-  return typeof value === "string" ? value : "";
+  const text = (each) => (typeof each === "string" ? each : "");
+  return Array.isArray(value) ? value.map(text).join("\n") : text(value);
 }
 
-const numberOf = (value) => (typeof value === "boolean" ? Number(value) : typeof value === "number" ? value : 0);
+// Larger numbers are not added: the sum would be rounded.
+const numberOf = (value) =>
+  ((typeof value === "boolean" || typeof value === "number") && Math.abs(value) <= 2 ** 52 ? Number(value) : 0);
 
 function valueOf(state, event, source) {
   if (source[0] === "=") return source.slice(1);
