@@ -73,8 +73,8 @@ MUTANTS = [
     PageMutant(
         "a late snapshot replaces a newer one",
         "core/feed.js",
-        "    if (run !== this.run) return;\n    this.offset",
-        "    this.offset",
+        "      if (run !== this.run) return;\n      this.loading = null;\n      if (!",
+        "      this.loading = null;\n      if (!",
         "feed",
     ),
     PageMutant(
@@ -85,6 +85,39 @@ MUTANTS = [
         "feed",
     ),
     PageMutant("all pages return at once", "core/feed.js", "* (0.5 + random / 2)", "", "feed"),
+    PageMutant(
+        "a message that cannot be read is passed over",
+        "core/feed.js",
+        "} catch (error) {\n      this.again(error);",
+        "} catch {",
+        "feed",
+    ),
+    PageMutant(
+        "a page that is sent back hurries",
+        "core/feed.js",
+        "if (soon) this.later(error);\n    else ",
+        "",
+        "feed",
+    ),
+    PageMutant("a load may take for ever", "core/feed.js", "now - this.loadingMs > LOAD_MS", "false", "feed"),
+    PageMutant("a load that was given up goes on", "core/feed.js", "this.loading?.abort();", "", "feed"),
+    PageMutant(
+        "a clock that went back hides a dead connection",
+        "core/feed.js",
+        "now < this.tickedMs",
+        "false",
+        "feed",
+    ),
+    PageMutant(
+        "any answer is a snapshot", "core/feed.js", "!Number.isInteger(snapshot?.offset)", "false", "feed"
+    ),
+    PageMutant(
+        "an entry that failed counts",
+        "core/feed.js",
+        "    this.on.entry(entry);\n    this.offset = entry.offset;",
+        "    this.offset = entry.offset;\n    try { this.on.entry(entry); } catch { return; }",
+        "feed",
+    ),
     PageMutant("a resync is ignored", "core/feed.js", 'message.type === "resync"', "false", "feed"),
     PageMutant(
         "set begins records",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {beforeEach, test} from "node:test";
-import {backoff, Feed, PING_MS, SILENT_MS} from "../../../../../src/coord/transports/hub/page/static/core/feed.js";
+import {AGAIN_MS, backoff, Feed, LOAD_MS, PING_MS, SILENT_MS} from "../../../../../src/coord/transports/hub/page/static/core/feed.js";
 
 // A clock and timers that only the test moves.
 class World {
@@ -13,9 +13,9 @@ class World {
     this.loads = 0;
     this.answer = async () => ({offset: 5, who: {project: ""}});
     this.feed = new Feed({
-      load: () => { this.loads += 1; return this.answer(); },
+      load: (signal) => { this.loads += 1; this.signal = signal; return this.answer(); },
       connect: (offset) => this.connect(offset),
-      on: {snapshot: (found) => this.told.push(["snapshot", found.offset]), entry: (entry) => this.told.push(["entry", entry.offset]),
+      on: {snapshot: (found) => this.told.push(["snapshot", found.offset]), entry: (entry) => { if (entry.defect) throw new Error("a defect"); this.told.push(["entry", entry.offset]); },
         status: (found) => this.told.push([found.state])},
       timers: {
         setInterval: (run, ms) => this.add(run, ms, true), clearInterval: (id) => this.timers.delete(id),
@@ -206,4 +206,162 @@ test("stop ends everything", async () => {
   world.feed.stop();
   assert.ok(world.socket.closed);
   assert.equal(world.timers.size, 0);
+});
+
+const HOUR_MS = 3_600_000;
+const never = () => new Promise(() => {});
+
+for (const [what, data] of Object.entries({"no JSON": "<html>", "half a message": '{"type":"entry","off', "null": "null", "a binary frame": new Blob(["x"]), "nothing": ""})) {
+  test(`${what} counts as a missing entry`, async () => {
+    world.socket.onmessage({data});
+    await settle();
+    assert.equal(world.loads, 2);
+    assert.ok(world.sockets[0].closed);
+  });
+}
+
+test("messages of other kinds change nothing", () => {
+  for (const message of [{}, {type: "pong"}, {type: "error", code: "x"}, {type: "end"}, {type: ["entry"]}, 5, []]) world.say(message);
+  assert.equal(world.loads, 1);
+  assert.equal(world.names().at(-1), "live");
+});
+
+test("an entry that came before the begin counts, and the begin after it goes nowhere back", async () => {
+  await world.feed.open();
+  world.say({type: "entry", offset: 6, at: 1, events: []});
+  world.say({type: "begin", offset: 5});
+  world.say({type: "entry", offset: 7, at: 1, events: []});
+  assert.deepEqual(world.names().slice(-3), ["entry 6", "live", "entry 7"]);
+  assert.equal(world.loads, 2);
+});
+
+test("a snapshot that is newer than the stream makes its entries old", async () => {
+  world.answer = async () => ({offset: 8, who: {}});
+  await world.feed.open();
+  for (const offset of [6, 7, 8, 9]) world.say({type: "entry", offset, at: 1, events: []});
+  assert.equal(world.names().at(-1), "entry 9");
+  assert.ok(!world.names().includes("entry 8"));
+});
+
+test("two resyncs at once load once", async () => {
+  const {onmessage} = world.socket;
+  for (let turn = 0; turn < 2; turn += 1) onmessage({data: '{"type":"resync","offset":9}'});
+  await settle();
+  assert.equal(world.loads, 2);
+  assert.equal(world.sockets.length, 2);
+});
+
+test("who is sent back again and again waits in between", async () => {
+  for (let turn = 0; turn < 3; turn += 1) {
+    world.say({type: "begin"});
+    world.say({type: "resync", offset: 9});
+    await settle();
+  }
+  assert.equal(world.loads, 2, "the second resync waits");
+  assert.equal(world.names().at(-1), "offline");
+  await world.pass(500);
+  assert.equal(world.loads, 3);
+  await world.pass(AGAIN_MS);
+  world.say({type: "resync", offset: 9});
+  await settle();
+  assert.equal(world.loads, 4, "a later one does not wait");
+});
+
+test("an entry that the page cannot apply counts as missing", async () => {
+  world.say({type: "entry", offset: 6, at: 1, events: [], defect: true});
+  await settle();
+  assert.equal(world.loads, 2);
+});
+
+test("an answer that is no snapshot, and a socket that cannot be made, are tried again", async () => {
+  for (const answer of [null, {}, {offset: "5"}, []]) {
+    world.answer = async () => answer;
+    await world.feed.open();
+    assert.equal(world.names().at(-1), "offline", JSON.stringify(answer));
+  }
+  world.answer = async () => ({offset: 5, who: {}});
+  world.feed.connect = () => { throw new Error("refused"); };
+  await world.feed.open();
+  assert.equal(world.names().at(-1), "offline");
+  world.feed.connect = (offset) => world.connect(offset);
+  await world.pass(15_000);
+  world.say({type: "begin"});
+  assert.equal(world.names().at(-1), "live");
+});
+
+test("a load that never ends is given up, and tried again", async () => {
+  world.answer = never;
+  void world.feed.open();
+  await world.pass(LOAD_MS);
+  assert.equal(world.loads, 2);
+  const {signal} = world;
+  world.answer = async () => ({offset: 5, who: {}});
+  await world.pass(10_000);
+  assert.equal(world.loads, 3);
+  assert.ok(signal.aborted);
+});
+
+test("a laptop that slept for eight hours while it loaded loads again", async () => {
+  world.answer = never;
+  void world.feed.open();
+  await settle();
+  world.answer = async () => ({offset: 50, who: {}});
+  world.sleep(8 * HOUR_MS);
+  await world.pass(10_000);
+  world.say({type: "begin"});
+  assert.deepEqual(world.names().slice(-2), ["snapshot 50", "live"]);
+});
+
+test("a socket that never opens counts as dead", async () => {
+  await world.feed.open();
+  world.socket.readyState = 0;
+  await world.pass(SILENT_MS + 10_000);
+  assert.equal(world.loads, 3);
+  assert.equal(world.sockets[1].sent.length, 0, "nothing is sent before it is open");
+});
+
+test("a clock that goes back hides no dead connection", async () => {
+  world.nowMs -= HOUR_MS;
+  for (const timer of world.timers.values()) timer.at -= HOUR_MS;
+  await world.pass(5_000);
+  assert.equal(world.socket.sent.length, 1, "a sign of life is asked for");
+  await world.pass(15_000);
+  assert.equal(world.loads, 2);
+});
+
+test("a clock that goes back keeps a connection that lives", async () => {
+  world.nowMs -= HOUR_MS;
+  for (const timer of world.timers.values()) timer.at -= HOUR_MS;
+  for (let turn = 0; turn < 20; turn += 1) {
+    await world.pass(5_000);
+    world.say({type: "pong", id: 1});
+  }
+  assert.equal(world.loads, 1);
+  assert.equal(world.socket.sent.length, 4);
+});
+
+test("a page that is seen again and again notices a dead connection, too", async () => {
+  for (let turn = 0; turn < 11; turn += 1) {
+    await world.pass(4_000);
+    world.feed.probe();
+  }
+  await world.pass(5_000);
+  assert.equal(world.loads, 2);
+});
+
+test("a page that is put aside while it loads follows nothing, and loads again when it is back", async () => {
+  let arrive;
+  world.answer = () => new Promise((done) => { arrive = done; });
+  void world.feed.open();
+  world.feed.stop();
+  arrive({offset: 9, who: {}});
+  await world.pass(120_000);
+  world.feed.probe();
+  assert.equal(world.sockets.length, 1);
+  assert.ok(world.signal.aborted);
+  world.answer = async () => ({offset: 10, who: {}});
+  await world.feed.start();
+  world.say({type: "begin"});
+  assert.deepEqual(world.names().slice(-2), ["snapshot 10", "live"]);
+  assert.equal(world.timers.size, 1);
 });

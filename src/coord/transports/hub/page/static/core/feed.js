@@ -1,7 +1,9 @@
 // Follows the log: a snapshot, then a WebSocket with every later entry. A missing offset, a resync and every new
-// connection load a new snapshot, so what is shown is always whole. An idle page sends one ping every 25 s.
+// connection load a new snapshot, so what is shown is always whole. What cannot be read counts as missing. An idle
+// page sends one ping every 25 s.
 
 export const PING_MS = 25_000, SILENT_MS = 40_000, TICK_MS = 5_000, JUMP_MS = 15_000, PROBE_MS = 10_000;
+export const LOAD_MS = 60_000, AGAIN_MS = 5_000;
 const FIRST_WAIT_MS = 500, LONGEST_WAIT_MS = 15_000;
 
 // How long to wait before the next attempt; `random` is between 0 and 1.
@@ -9,7 +11,7 @@ export const backoff = (attempt, random) =>
   Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(attempt, 10)) * (0.5 + random / 2);
 
 export class Feed {
-  // `load()` returns a snapshot, `connect(offset)` a WebSocket, `on` is told: snapshot(s), entry(e), status(s).
+  // `load(signal)` returns a snapshot, `connect(offset)` a WebSocket, `on` is told: snapshot(s), entry(e), status(s).
   constructor({load, connect, on, timers = globalThis, now = Date.now, random = Math.random}) {
     Object.assign(this, {load, connect, on, timers, now, random});
     this.attempt = 0;
@@ -18,7 +20,8 @@ export class Feed {
     this.everyEntry = true;
     this.socket = null;
     this.retry = null;
-    this.heardMs = this.tickedMs = this.pingedMs = 0;
+    this.loading = null;
+    this.heardMs = this.tickedMs = this.pingedMs = this.loadingMs = this.againMs = 0;
     this.probeUntilMs = 0;
   }
 
@@ -40,20 +43,23 @@ export class Feed {
     const run = ++this.run;
     this.close();
     this.tell("loading");
-    let snapshot;
+    this.loading = new AbortController();
+    this.loadingMs = this.now();
     try {
-      snapshot = await this.load();
+      const snapshot = await this.load(this.loading.signal);
+      if (run !== this.run) return;
+      this.loading = null;
+      if (!Number.isInteger(snapshot?.offset)) throw new Error("the answer is not the hub's");
+      this.offset = snapshot.offset;
+      this.everyEntry = !snapshot.who?.project;
+      this.on.snapshot(snapshot);
+      this.follow(run);
     } catch (error) {
       if (run !== this.run) return;
+      this.loading = null;
       if (error.status === 401) this.tell("denied", error);
       else this.later(error);
-      return;
     }
-    if (run !== this.run) return;
-    this.offset = snapshot.offset;
-    this.everyEntry = !snapshot.who?.project;
-    this.on.snapshot(snapshot);
-    this.follow(run);
   }
 
   follow(run) {
@@ -71,31 +77,45 @@ export class Feed {
   receive(text) {
     this.heardMs = this.now();
     this.probeUntilMs = 0;
-    const message = JSON.parse(text);
-    if (message.type === "begin") {
-      this.attempt = 0;
-      this.tell("live");
-    } else if (message.type === "entry") {
-      this.take(message);
-    } else if (message.type === "resync") {
-      void this.open();
+    try {
+      const message = JSON.parse(text);
+      if (message.type === "begin") {
+        this.attempt = 0;
+        this.tell("live");
+      } else if (message.type === "entry") {
+        this.take(message);
+      } else if (message.type === "resync") {
+        this.again();
+      }
+    } catch (error) {
+      this.again(error);
     }
+  }
+
+  // Loads a new snapshot at once, unless the one before did not last.
+  again(error) {
+    const soon = this.now() - this.againMs < AGAIN_MS;
+    this.againMs = this.now();
+    if (soon) this.later(error);
+    else void this.open();
   }
 
   take(entry) {
     if (entry.offset <= this.offset) return;
     if (this.everyEntry && entry.offset !== this.offset + 1) {
-      void this.open();
+      this.again();
       return;
     }
-    this.offset = entry.offset;
     this.on.entry(entry);
+    this.offset = entry.offset;
   }
 
   // Called every few seconds. A laptop that slept, or a socket that died without a word, shows here.
   tick() {
-    const now = this.now(), slept = now - this.tickedMs > JUMP_MS;
+    const now = this.now(), wentBack = now < this.tickedMs, slept = wentBack || now - this.tickedMs > JUMP_MS;
     this.tickedMs = now;
+    if (wentBack) this.heardMs = this.pingedMs = this.loadingMs = now;
+    if (this.loading && now - this.loadingMs > LOAD_MS) this.later(new Error("the hub does not answer"));
     if (this.socket === null) return;
     if (now - this.heardMs > SILENT_MS || (this.probeUntilMs && now > this.probeUntilMs)) {
       void this.open();
@@ -122,6 +142,7 @@ export class Feed {
   }
 
   later(error) {
+    this.run += 1;
     this.close();
     const waitMs = backoff(this.attempt, this.random());
     this.attempt += 1;
@@ -136,6 +157,8 @@ export class Feed {
     if (this.retry !== null) this.timers.clearTimeout(this.retry);
     this.retry = null;
     this.probeUntilMs = 0;
+    this.loading?.abort();
+    this.loading = null;
     const socket = this.socket;
     this.socket = null;
     if (socket !== null) {

@@ -61,7 +61,7 @@ function takeSnapshot(snapshot) {
 }
 
 const feed = new Feed({
-  load: () => get("/v1/page"),
+  load: (signal) => get("/v1/page", {}, {signal}),
   connect: (offset) => new WebSocket(`${location.origin.replace(/^http/, "ws")}/v1/ws${queryOf({after: offset})}`),
   on: {
     snapshot: takeSnapshot,
