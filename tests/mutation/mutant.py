@@ -31,3 +31,13 @@ def seeds(*numbers: int) -> tuple[str, ...]:
 
 
 STORM = seeds(*range(1, 13))
+
+
+class PageMutant(NamedTuple):
+    """A defect of a module of the page; `old` occurs once in it."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    test: str

@@ -3,9 +3,11 @@
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+
+from tests.mutation.catalogue.page_views import MUTANTS as OF_VIEWS
+from tests.mutation.mutant import PageMutant
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = Path("src/coord/transports/hub/page/static")
@@ -16,17 +18,8 @@ PATIENCE_S = 60
 pytestmark = pytest.mark.skipif(not NODE, reason="node is not installed")
 
 
-class PageMutant(NamedTuple):
-    """A defect of a module of the page; `old` occurs once in it."""
-
-    name: str
-    module: str
-    old: str
-    new: str
-    test: str
-
-
 MUTANTS = [
+    *OF_VIEWS,
     PageMutant(
         "a finished task is on the critical path",
         "core/plan.js",

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import {test} from "node:test";
 import * as api from "../../../../../src/coord/transports/hub/page/static/core/api.js";
 import * as format from "../../../../../src/coord/transports/hub/page/static/core/format.js";
+import {newsSince} from "../../../../../src/coord/transports/hub/page/static/core/away.js";
 import {next} from "../../../../../src/coord/transports/hub/page/static/core/keys.js";
 import {link, match, resolve} from "../../../../../src/coord/transports/hub/page/static/core/router.js";
 
 test("durations have at most two units", () => {
-  const said = {0: "0s", 59: "59s", 60: "1m", 100: "1m40s", 840: "14m", 3600: "1h", 3900: "1h5m", 86_400: "1d", 93_600: "1d2h"};
+  const said = {0: "0s", 59: "59s", 60: "1m", 100: "1m40s", 599: "9m59s", 840: "14m", 845: "14m", 3600: "1h", 3900: "1h5m", 86_400: "1d", 93_600: "1d2h"};
   for (const [seconds, words] of Object.entries(said)) assert.equal(format.duration(Number(seconds)), words);
   assert.equal(format.duration(-5), "0s");
 });
@@ -73,6 +74,7 @@ test("keys run alone or in sequence", () => {
   assert.deepEqual(next(known, "g", "l"), {run: "locks", started: ""});
   assert.deepEqual(next(known, "g", "?"), {run: "help", started: ""}, "a sequence that leads nowhere is forgotten");
   assert.deepEqual(next(known, "", "z"), {run: null, started: ""});
+  assert.deepEqual(next(new Map([["Escape", run("back")]]), "", "E"), {run: null, started: ""});
 });
 
 const answering = (status, text) => async () => ({ok: status < 400, status, text: async () => text});
@@ -99,4 +101,24 @@ test("queries and paths are escaped", () => {
   assert.equal(api.path`/v1/sessions/${"a/b?"}/x`, "/v1/sessions/a%2Fb%3F/x");
   assert.match(api.newKey(), /^page-[0-9a-f]{32}$/);
   assert.notEqual(api.newKey(), api.newKey());
+});
+
+test("who was away for some minutes is told what is new since then, and only if something is", () => {
+  const last = {at: 1_000, offset: 7};
+  assert.equal(newsSince(last, 1_000 + 5 * 60_000 + 1, 8), 1_000);
+  assert.equal(newsSince(last, 1_000 + 5 * 60_000, 8), 0);
+  assert.equal(newsSince(last, 1e12, 7), 0);
+  assert.equal(newsSince(undefined, 1e12, 8), 0);
+});
+
+test("places, commands and sizes", () => {
+  assert.deepEqual([format.resource("file:src/a.py"), format.resource("name:x"), format.resource(null)], ["src/a.py", "name:x", ""]);
+  assert.equal(format.commandLine(["task", "done", {free: "-rf"}, {free: "a b"}, "--x"]), "coord task done 'a b' --x -- -rf".slice(6));
+  assert.equal(format.quoted("a\u202eb"), "$'a\\u202eb'");
+  assert.equal(format.quoted("\\\u0007'"), "$'\\\\\\u0007\\''");
+  assert.deepEqual([1023, 1024, 1024 ** 3, 1024 ** 6].map(format.bytes), ["1023 B", "1.0 KB", "1.0 GB", "1048576.0 TB"]);
+  assert.equal(format.when(0), "");
+  assert.equal(format.when(5_000, 6_000), format.clock(5_000));
+  assert.equal(format.when(5_000, 1e12), `${format.day(5_000)} ${format.clock(5_000)}`);
+  assert.equal(format.visible("\u200b\ufeff\u0085"), "⟨200b⟩⟨feff⟩⟨0085⟩");
 });

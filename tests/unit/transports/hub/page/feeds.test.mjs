@@ -16,6 +16,8 @@ test("a sentence drops parts without a value and reads conditions", () => {
   assert.equal(text("[?r=done yes][!r=done no]", {r: "lost"}), "no");
   assert.equal(text("is [?on on][!on off]", {on: false}), "is off");
   assert.equal(text("{constructor}[ {toString}]", {}), "undefined");
+  assert.equal(text("{a}[ with {b}]", {a: "x", b: {}}), "x");
+  assert.doesNotMatch(sentence({}, {event: "later.kind", origin: {user: "ada"}}).map((piece) => piece.text ?? "").join(""), /origin/);
   assert.match(sentence({}, {event: "later.kind", who: "ada"}).map((piece) => piece.text ?? piece.value).join(""), /later\.kind.*who=ada/);
 });
 
@@ -39,9 +41,10 @@ test("filters find agents, kinds, files, tasks and words, and hide heartbeats", 
   const item = {event: "lock.acquired", session: "s", resource: "file:src/a.py", agent: "ada"};
   const fits = (filter, each = item) => passes(each, filter, name, () => "ada locked src/a.py");
   assert.ok(fits({}) && fits({agent: "S"}) && fits({agent: "ada"}) && fits({kind: "lock"}) && fits({kind: "lock.acquired"}) && fits({file: "src"}) && fits({q: "LOCKED ada"}));
-  assert.ok(!fits({agent: "bob"}) && !fits({kind: "lo"}) && !fits({file: "b.py"}) && !fits({task: "T-1"}) && !fits({q: "bob"}));
+  assert.ok(!fits({agent: "bob"}) && !fits({kind: "lo"}) && !fits({file: "b.py"}) && !fits({task: "T-1"}) && !fits({q: "bob"}) && !fits({q: "bob ada"}));
   assert.ok(!fits({}, {...item, event: "lock.renewed"}) && fits({all: "1"}, {...item, event: "lock.renewed"}) && fits({kind: "lock"}, {...item, event: "lock.renewed"}));
   assert.deepEqual(agentsOf([item, {session: "z"}, {session: "system"}], name), ["ada", "SYSTEM", "Z"]);
+  assert.deepEqual(agentsOf([{session: "system"}, {session: "s"}], (session) => session), ["s"]);
   assert.deepEqual(fromEvents([{offset: 1, at_ms: 5, event: "a", details: {}}, {offset: 1, at_ms: 5, event: "b", details: {}}]).map((each) => each.key), ["1.0", "1.1"]);
 });
 
@@ -51,7 +54,60 @@ test("lanes have bars for claims, locks and waits, also those that began earlier
     at(170, "task.claimed", {project: "p", task: "t"}), at(171, "lock.denied"), at(172, "lock.denied"), at(180, "lock.denied")], 100, 200, 5);
   assert.deepEqual(lane.bars.map(({kind, from, to, open}) => [kind, from, to, Boolean(open)]), [["lock", 100, 150, false], ["lock", 130, 160, false], ["claim", 170, 200, true]]);
   assert.deepEqual(lane.marks.map((mark) => mark.items.length), [2, 1]);
+  const marks = lanes([at(110, "lock.denied"), at(111, "file.edited"), at(112, "lock.denied")], 100, 200, 5)[0].marks;
+  assert.deepEqual(marks.map((mark) => [mark.kind, mark.items.length]), [["bad", 2], ["edit", 1]]);
   assert.ok(ticks(0, 3_600_000, 6).length <= 7);
+});
+
+test("a lock and a claim that move go on in the lane of the successor", () => {
+  const at = (ms, event, more) => ({event, at: ms, session: "s", project: "p", task: "t", resource: "r", ...more});
+  const moved = {successor: "t"};
+  const bars = (items) => Object.fromEntries(lanes(items, 100, 300).map((lane) => [lane.session,
+    lane.bars.map(({kind, from, to, open}) => [kind, from, to, Boolean(open)])]));
+  assert.deepEqual(bars([at(110, "lock.acquired"), at(120, "task.claimed"), at(200, "lock.moved", moved), at(210, "task.moved", moved), at(250, "lock.released", {session: "t"})]),
+    {s: [["lock", 110, 200, false], ["claim", 120, 210, false]], t: [["lock", 200, 250, false], ["claim", 210, 300, true]]});
+  assert.deepEqual(bars([at(200, "lock.moved", moved)]), {s: [["lock", 100, 200, false]], t: [["lock", 200, 300, true]]});
+});
+
+test("waits have bars, what ended before the window has none, and each session has its lane", () => {
+  const at = (ms, event, more) => ({event, at: ms, session: "s", ...more});
+  const found = lanes([at(50, "lock.waiting", {resources: ["a", "b"]}), at(60, "lock.acquired", {resource: "x"}), at(70, "lock.released", {resource: "x"}),
+    at(120, "lock.waiting", {session: "t", resources: ["a"]}), at(130, "lock.withdrawn", {resources: ["a", "b"]}), at(140, "lock.wait_ended", {session: "t", resources: ["a"]}),
+    at(150, "session.hung", {session: "system"}), at(160, "lock.deadlock", {session: "u", victim: "v"}), at(400, "session.ended")], 100, 200);
+  assert.deepEqual(found.map((lane) => [lane.session, lane.bars.map(({kind, from, to}) => [kind, from, to])]),
+    [["v", []], ["t", [["wait", 120, 140]]], ["s", [["wait", 100, 130]]]]);
+  for (const event of ["task.completed", "task.released", "task.expired", "task.superseded"]) {
+    const [lane] = lanes([at(110, "task.claimed", {project: "p", task: "t"}), at(150, event, {project: "p", task: "t"})], 100, 200);
+    assert.deepEqual(lane.bars.map(({to, open}) => [to, open]), [[150, undefined]], event);
+  }
+  const [lane] = lanes([at(180, "task.completed", {project: "p", task: "t", worked_ms: 30})], 100, 200);
+  assert.deepEqual([lane.bars[0].from, lane.bars[0].to], [150, 180]);
+});
+
+test("a time axis has round marks in the zone of the reader", () => {
+  const [zone, from] = [new Date(0).getTimezoneOffset() * 60_000, 1_000];
+  assert.deepEqual(ticks(from, from + 3_600_000, 6).map((at) => (at - zone) % 900_000), [0, 0, 0, 0]);
+  assert.equal(ticks(0, 365 * 86_400_000, 6).length > 6, true, "a long time has no step that is long enough");
+  assert.deepEqual(ticks(5_000, 9_000, 6), [5_000, 6_000, 7_000, 8_000, 9_000]);
+});
+
+test("a session is meant by every field that names one, and a task by its project too", () => {
+  const fits = (filter, item) => passes({event: "lock.denied", ...item}, filter, name, () => "");
+  for (const field of ["session", "by", "victim", "successor", "holder", "parent"]) assert.ok(fits({agent: "s"}, {[field]: "s"}), field);
+  assert.ok(fits({agent: "s"}, {to: ["r", "s"]}) && fits({agent: "s"}, {cycle: ["s"]}) && fits({agent: "s"}, {to: "s"}) && !fits({agent: "s"}, {agent: "t"}));
+  assert.ok(fits({file: "b.py"}, {files: ["a.py", "b.py"]}) && fits({file: "b.py"}, {resources: ["file:b.py"]}));
+  assert.ok(fits({task: "T"}, {project: "p", task: "T"}) && fits({task: "p/T"}, {project: "p", task: "T"}) && !fits({task: "q/T"}, {project: "p", task: "T"}));
+});
+
+test("of one project a reader sees gaps that are none", () => {
+  const past = new Past();
+  past.follow([entry(2, {event: "a"})], 2, false);
+  assert.equal(past.follow([entry(2, {event: "a"}), entry(9, {event: "b"})], 9, false), true);
+  assert.deepEqual(past.items.map((item) => item.event), ["a", "b"]);
+  assert.equal(past.follow([], 12, false), false);
+  assert.equal(past.high, 12);
+  assert.equal(past.trimmed, false);
+  assert.deepEqual([past.older(100, 0), past.older(100, 2)], [{after: 0, limit: 1}, {after: 1, limit: 1}]);
 });
 
 test("conversations are pairs, groups, everybody and notices, with texts where they exist", () => {
@@ -68,6 +124,14 @@ test("conversations are pairs, groups, everybody and notices, with texts where t
   const pair = found.find((one) => one.key === "a\nb");
   assert.deepEqual([unread(pair, {}), unread(pair, {"a\nb": 1}), unread(pair, {"a\nb": 2})], [2, 1, 0]);
   assert.deepEqual(pruned({gone: 1, "a\nb": 2}, new Set(["a\nb"])), {"a\nb": 2});
+  assert.deepEqual(pruned({a: 1, b: 2, c: 3}, new Set(["a", "b", "c"]), 2), {b: 2, c: 3});
+  assert.deepEqual([...pair.parties].sort(), ["a", "b"]);
+  assert.deepEqual([...found.find((one) => one.kind === "system").parties], ["a"]);
+  assert.equal(found[0].kind, "group", "the newest is first");
+  assert.equal(keyOf({from: "system", to: ["a", "b"]}), "everybody");
+  const late = merge([sent("1", "a", ["b"])], [{id: "1", sender: "a", to: ["b"], sent_ms: 9, kind: "k", subject: "1", body: "x"}]);
+  assert.equal(late[0].at, 1, "the log says when it was sent");
+  assert.equal(merge([events[4]], [{id: "5", sender: "a", to: ["b"], sent_ms: 9, kind: "k", subject: "5", body: "x"}])[0].group, "g");
 });
 
 test("a diff has files, hunks and numbered lines, and a line of a hunk is never a header", () => {
@@ -77,6 +141,23 @@ test("a diff has files, hunks and numbered lines, and a line of a hunk is never 
   assert.deepEqual([other.path, other.oldPath, other.binary], ["q", "p", true]);
   assert.equal(diffRows([file, other]).at(-1).text, "a binary file");
   assert.deepEqual(parseDiff(""), []);
+});
+
+test("names of files are read also if they look like two", () => {
+  const paths = (text) => parseDiff(text).map((file) => file.path);
+  const gone = "deleted file mode 100644\n--- a/a b/c\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n";
+  assert.deepEqual(paths(`diff --git a/a b/c b/a b/c\n${gone}`), ["a b/c"]);
+  assert.deepEqual(paths('diff --git "a/\\303\\274" "b/\\303\\274"\nBinary files differ\n'), ["\\303\\274"]);
+  assert.deepEqual(paths("diff --git a/old b/newer\nsimilarity index 90%\nrename from old\nrename to newer\n--- a/old\n+++ b/newer\n@@ -1 +1 @@\n-x\n+y\n"), ["newer"]);
+  const [moved] = parseDiff("diff --git a/old b/newer\nsimilarity index 100%\nrename from old\nrename to newer\n");
+  assert.deepEqual([moved.oldPath, moved.path], ["old", "newer"]);
+});
+
+test("a hunk ends after its lines, and says where a file has no end of line", () => {
+  const [file] = parseDiff("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -3 +7 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n@@ -9,0 +12,1 @@\n+c\nnoise\n");
+  assert.deepEqual(file.lines.map((line) => [line.kind, line.text, line.old, line.new]), [["hunk", "@@ -3 +7 @@", undefined, undefined], ["del", "a", 3, undefined],
+    ["note", "No newline at end of file", undefined, undefined], ["add", "b", undefined, 7], ["note", "No newline at end of file", undefined, undefined],
+    ["hunk", "@@ -9,0 +12,1 @@", undefined, undefined], ["add", "c", undefined, 12]]);
 });
 
 const fresh = () => ({offset: 0, from_ms: 0, width_ms: 1000, counts: {done: [0, 0]}, spans: {wait: [[], []]}, levels: {agents: [1, 2]}, most: 2,
@@ -89,6 +170,16 @@ test("later entries add to the numbers once, and the window rolls", () => {
   assert.deepEqual([numbers.counts.done, numbers.spans.wait[1]], [[0, 3], [1, 0, 0]]);
   assert.equal(grow(numbers, 2500, {agents: 7}), 1);
   assert.deepEqual([numbers.from_ms, numbers.counts.done, numbers.levels.agents, times(numbers)], [1000, [3, 0], [2, 7], [1, 2]]);
+});
+
+test("amounts and durations that nobody measured count for nothing", () => {
+  const numbers = fresh();
+  for (const n of [-1, 0, "5", null, NaN, 1e15, true]) extend(numbers, {offset: numbers.offset + 1, at: 0, events: [{event: "u", n}]});
+  assert.deepEqual(numbers.counts.done, [0, 0]);
+  extend(numbers, {offset: 99, at: -5, events: [{event: "t", ms: 0}, {event: "t", ms: 1000}, {event: "t", ms: 99_000}]});
+  assert.deepEqual([numbers.counts.done, numbers.spans.wait], [[3, 0], [[1, 0, 1], []]], "a time before the window counts for its first bucket");
+  assert.equal(grow(numbers, 2_000), 1);
+  assert.equal(numbers.levels.agents.at(-1), 2, "a level that nobody named goes on");
 });
 
 test("a window that is not full keeps its first bucket", () => {

@@ -12,6 +12,8 @@ test("a refused merge names who changed the same, and the newest attempt counts"
   assert.deepEqual(found.remedy.command, ["merge", "login"]);
   const merged = whyMerge({merges: [refused, {...refused, event: "git.merged", at: 9}]}, "login");
   assert.deepEqual([merged.answer, merged.remedy], ["login is merged into main", null]);
+  assert.equal(whyMerge({merges: [refused]}, "other").reasons.length, 0);
+  assert.equal(whyMerge({merges: [{...refused, files: Array(12).fill("x")}]}, "login").reasons.filter((reason) => reason.kind === "lock").length, 10);
   assert.deepEqual(whyMerge({}, "new").remedy.command, ["merge", "new"]);
   assert.match(whyMerge({merges: [{...refused, status: "odd_thing", parties: undefined, files: undefined}]}, "login").reasons[0].text, /odd thing/);
 });
@@ -56,4 +58,24 @@ test("what changes while a request runs is asked for after it, and a late answer
   finish();
   await second;
   assert.deepEqual([read("b", 1).value, calls, waiting.length], ["b!", ["a", "b"], 0]);
+});
+
+test("a failure keeps the answer to the same question only, and asking again while a request runs asks once more", async () => {
+  const calls = [], waiting = [];
+  let fails = false;
+  const read = asked((key) => { calls.push(key); return fails ? Promise.reject(new Error("no")) : Promise.resolve(`${key}!`); }, {wait: (run) => waiting.push(run)});
+  const settle = async () => { while (waiting.length) await waiting.shift()(); };
+  read("a", 1);
+  await settle();
+  fails = true;
+  read("a", 2);
+  const running = waiting.shift()();
+  read.again();
+  await running;
+  assert.deepEqual([read("a", 2).value, read("a", 2).error.message], ["a!", "no"]);
+  await settle();
+  assert.deepEqual(calls, ["a", "a", "a"]);
+  read("b", 2);
+  await settle();
+  assert.deepEqual([read("b", 2).value, read("b", 2).error.message], [null, "no"]);
 });

@@ -104,6 +104,10 @@ export function lanes(items, from, until, near = 0) {
     const start = begun?.from ?? since;
     lane(item.session).bars.push({kind: key.split("\n")[0], from: Math.max(from, start ?? from), to: at, item: begun?.item ?? item});
   };
+  const move = (from, to, item) => {
+    close(from, item.at, item);
+    open.set(to, {from: item.at, item: {...item, session: item.successor}});
+  };
   for (const item of items) {
     if (item.at > until) break;
     const session = item.event === "lock.deadlock" ? item.victim : item.session;
@@ -113,6 +117,8 @@ export function lanes(items, from, until, near = 0) {
     else if (ENDS_CLAIM.has(item.event)) close(task, item.at, item, item.worked_ms ? item.at - item.worked_ms : undefined);
     else if (item.event === "lock.acquired") open.set(lock, {from: item.at, item});
     else if (item.event === "lock.released") close(lock, item.at, item, item.held_s ? item.at - item.held_s * 1000 : undefined);
+    else if (item.event === "task.moved") move(task, task, item);
+    else if (item.event === "lock.moved") move(lock, `lock\n${item.successor}\n${item.resource}`, item);
     else if (item.event === "lock.waiting") open.set(wait, {from: item.at, item});
     else if (item.event === "lock.wait_ended" || item.event === "lock.withdrawn") close(wait, item.at, item);
     if (item.at < from) continue;

@@ -14,9 +14,11 @@ function look() {
   looks.value = {...looks.peek(), [place()]: {at: now.peek(), offset: liveState().offset}};
 }
 
+// Since when there is something to tell, if the reader looked last at `last`: {at, offset}; 0 for nothing.
+export const newsSince = (last, nowMs, offset) => (last && nowMs - last.at > LEFT_MS && offset > last.offset ? last.at : 0);
+
 function arrive() {
-  const last = looks.peek()[place()];
-  if (last && now.peek() - last.at > LEFT_MS && liveState().offset > last.offset) awaySince.value = last.at;
+  awaySince.value = newsSince(looks.peek()[place()], now.peek(), liveState().offset) || awaySince.peek();
   look();
 }
 

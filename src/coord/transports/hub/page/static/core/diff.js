@@ -1,6 +1,7 @@
 // A diff as git prints it, in parts that can be drawn: pure.
 
 const RENAMED = /^rename (?:from|to) /;
+const nameOf = (text) => text.replace(/^"?b\//, "").replace(/["\t]$/, "");
 
 // Returns [{path, oldPath, lines: [{kind, text, old, new}], binary}]; kind is add, del, same, hunk or note.
 export function parseDiff(text) {
@@ -18,10 +19,11 @@ export function parseDiff(text) {
       continue;
     }
     if (line.startsWith("diff --git ")) {
-      file = {path: line.replace(/^diff --git .* "?b\//, "").replace(/"$/, ""), oldPath: "", lines: [], binary: false};
+      const names = line.slice(11); // twice the same name, unless a line below says that it was renamed
+      file = {path: nameOf(names.slice((names.length + 1) / 2)), oldPath: "", lines: [], binary: false};
       files.push(file);
     } else if (file === null) continue;
-    else if (line.startsWith("+++ ") && line !== "+++ /dev/null") file.path = line.slice(4).replace(/^"?b\//, "").replace(/["\t]$/, "");
+    else if (line.startsWith("+++ ") && line !== "+++ /dev/null") file.path = nameOf(line.slice(4));
     else if (RENAMED.test(line)) file[line[7] === "f" ? "oldPath" : "path"] = line.replace(RENAMED, "");
     else if (line.startsWith("Binary files ")) file.binary = true;
     else if (line.startsWith("\\")) file.lines.push({kind: "note", text: line.slice(2)});
