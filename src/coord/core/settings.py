@@ -54,6 +54,10 @@ class ProjectAgents(Stored, frozen=True, tag=1):
     sessions: tuple[str, ...] | None = None
 
 
+STOPPED = "stopped"
+"""The mode in which agents get no lock either."""
+
+
 class HeldWork(Stored, frozen=True, tag=1):
     """Who pauses, drains or stops all agents (`work_mode.py`); there is no record while they go on."""
 

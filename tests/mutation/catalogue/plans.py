@@ -2,6 +2,8 @@
 
 from tests.mutation.mutant import Mutant
 
+WORK_MODE = "tests/unit/core/messages/test_work_mode.py"
+EVERYWHERE = "tests/unit/transports/hub/api/test_work_mode.py"
 MUTANTS = [
     Mutant(
         "a task that an agent dislikes is passed over for good",
@@ -231,35 +233,91 @@ MUTANTS = [
         "coord.core.messages.work_mode:_check_is_person",
         "if not is_person(caller, own):",
         "if False:",
-        ("tests/unit/core/messages/test_work_mode.py::test_only_people_may_and_a_stop_says_why",),
+        (f"{WORK_MODE}::test_only_people_may_and_a_stop_says_why",),
     ),
     Mutant(
         "a claim of the clock is granted during a pause",
         "coord.core.tasks.claims:_held_up",
         "if found is None:",
         "if True:",
-        ("tests/unit/core/messages/test_work_mode.py::test_no_agent_gets_a_task_whatever_way_it_asks",),
+        (f"{WORK_MODE}::test_no_agent_gets_a_task_whatever_way_it_asks",),
     ),
     Mutant(
         "the queue gives tasks during a pause",
         "coord.core.plans.queue:claim_next",
         "if found := held_work(tx, person=session.person):",
         "if found := None:",
-        ("tests/unit/core/messages/test_work_mode.py::test_no_agent_gets_a_task_whatever_way_it_asks",),
+        (f"{WORK_MODE}::test_no_agent_gets_a_task_whatever_way_it_asks",),
     ),
     Mutant(
         "a tool call passes an emergency stop",
         "coord.core.locks.tool_calls:_held_up",
         'return words_of(found) if found.mode == Mode.STOPPED else ""',
         'return ""',
-        ("tests/unit/core/messages/test_work_mode.py::test_only_a_stop_refuses_locks_and_tool_calls",),
+        (f"{WORK_MODE}::test_only_a_stop_refuses_locks_and_tool_calls",),
     ),
     Mutant(
         "locks are granted during an emergency stop",
         "coord.core.locks.acquire:acquire_locks",
         "refuse_if_stopped(tx, session)",
         "pass",
-        ("tests/unit/core/messages/test_work_mode.py::test_only_a_stop_refuses_locks_and_tool_calls",),
+        (f"{WORK_MODE}::test_only_a_stop_refuses_locks_and_tool_calls",),
+    ),
+    Mutant(
+        "a lock that is freed during a stop goes to a waiter",
+        "coord.core.locks.wait_queue:_grant_waiters_once",
+        "queue and stop_of(tx) is not None",
+        "False",
+        (f"{WORK_MODE}::test_who_waits_for_a_lock_keeps_its_place_during_a_stop_and_gets_it_after",),
+    ),
+    Mutant(
+        "nobody is granted what became free during a stop",
+        "coord.core.messages.work_mode:_end_stop",
+        "dispatch(tx, GrantAllWaiters(), now)",
+        "pass",
+        (f"{WORK_MODE}::test_who_waits_for_a_lock_keeps_its_place_during_a_stop_and_gets_it_after",),
+    ),
+    Mutant(
+        "a hand-off that lapsed is granted again during a stop",
+        "coord.core.locks.acquire:outcome_of",
+        " and table.held_up is None",
+        "",
+        (f"{WORK_MODE}::test_a_hand_off_that_lapsed_is_not_granted_again_during_a_stop",),
+    ),
+    Mutant(
+        "a lock is handed over during a stop",
+        "coord.core.lifecycle.handoff:hand_off",
+        "refuse_if_stopped(tx, taker)",
+        "pass",
+        (f"{EVERYWHERE}::test_no_agent_gets_anything[stopped-a hand-over]",),
+    ),
+    Mutant(
+        "an agent preempts during a stop",
+        "coord.core.locks.revoke:preempt_lock",
+        "refuse_if_stopped(tx, asking)",
+        "pass",
+        (f"{EVERYWHERE}::test_no_agent_gets_anything[stopped-a preemption]",),
+    ),
+    Mutant(
+        "a person waits behind agents that are stopped",
+        "coord.core.locks.table:load_table",
+        "of_people(tx, waiting)",
+        "waiting",
+        (f"{WORK_MODE}::test_a_person_passes_the_agents_that_are_stopped",),
+    ),
+    Mutant(
+        "a deadlock through a place in the queue is not found during a stop",
+        "coord.core.locks.cycles:CycleSearch.queue_for",
+        "self._queue = waiters(self._tx, resources_of(request))",
+        "self._queue = []",
+        (f"{WORK_MODE}::test_a_deadlock_through_a_place_in_the_queue_is_found_during_a_stop",),
+    ),
+    Mutant(
+        "nobody learns that all agents are held up",
+        "coord.core.why.chain:Chain.explain_stop",
+        "if found is None or not (claims or found.mode == STOPPED):",
+        "if True:",
+        ("tests/unit/core/why/test_tasks.py::test_a_ready_task_says_who_holds_all_agents_up",),
     ),
     Mutant(
         "an agent ends another session by force",

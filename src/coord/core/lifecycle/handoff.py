@@ -19,6 +19,7 @@ from coord.core.locks.locks import (
     grant,
     lock_info,
     overlapping_locks,
+    refuse_if_stopped,
     requester_of,
 )
 from coord.core.locks.release import own_locks
@@ -45,6 +46,7 @@ def hand_off(tx: Transaction, command: Handoff, now: int) -> HandoffReply:
     """Give the named locks or the named claim of the caller to another session, all or nothing."""
     giver = ensure_session(tx, command.caller, now)
     taker = _taker(tx, command.to, giver, now)
+    refuse_if_stopped(tx, taker)
     if command.task and (not command.resources or _has_claimed(tx, command, giver, now)):
         locks, generation = _hand_over_claim(tx, command, giver, taker, now)
         what = f"task {command.task} (generation {generation})"

@@ -171,7 +171,7 @@ def outcome_of(table: LockTable, wait_id: str, now: int) -> Grant | Wait | Deny:
     key = _last_key(request) if request.denied else keys.wait(rank_of(request), wait_id)
     blocking = blocking_locks(table, now)
     ahead = [] if has_all(table, now) else requests_ahead(table, key)
-    if not blocking and not ahead:
+    if not blocking and not ahead and table.held_up is None:
         return Grant()
     return Deny(blocking, len(ahead) + 1) if request.denied else Wait(key)
 
@@ -348,6 +348,11 @@ def wait_reads(command: ConfirmWait | PeekWait) -> list[str]:
     return [*caller_reads(command), command.wait_key]
 
 
+def confirm_reads(command: ConfirmWait) -> list[str]:
+    """Return the keys that the confirmation of a request reads."""
+    return [*wait_reads(command), keys.HELD_WORK]
+
+
 def confirm_wait(tx: Transaction, command: ConfirmWait, now: int) -> LockReply:
     """Keep a waiting request alive, end blocking locks whose owner is gone, and confirm a hand-off."""
     session = ensure_session(tx, command.caller, now)
@@ -360,7 +365,11 @@ def confirm_wait(tx: Transaction, command: ConfirmWait, now: int) -> LockReply:
             request = msgspec.structs.replace(request, renewed_ms=now)
             put_request(tx, command.wait_key, request)
         table = expire_blockers(tx, load_table(tx, request, now), now)
-        if not blocking_locks(table, now) and not requests_ahead(table, command.wait_key):
+        if (
+            table.held_up is None
+            and not blocking_locks(table, now)
+            and not requests_ahead(table, command.wait_key)
+        ):
             grant_waiters(tx, resources_of(request), now)  # the commit that freed this had no room left
             table = None
         elif session.parent and _break_deadlocks(tx, RequestAt(command.wait_key, request), table, now):

@@ -158,7 +158,7 @@ class ConfirmWait(SessionCommand, frozen=True):
     """Return the state of a waiting request, and confirm a hand-off."""
 
     rule = "coord.core.locks.acquire:confirm_wait"
-    prefetch_keys = "coord.core.locks.acquire:wait_reads"
+    prefetch_keys = "coord.core.locks.acquire:confirm_reads"
     reply = LockReply
     fenced = True
     wait_key: str

@@ -149,6 +149,7 @@ def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -
 def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptReply:
     """Ask holders of lower priority to release their locks; after the grace time the locks are revoked."""
     asking = ensure_session(tx, command.caller, now)
+    refuse_if_stopped(tx, asking)
     if not command.reason:
         raise Invalid("preempt requires --reason", hint="--reason 'why'")
     requester = requester_of(tx, asking.session_id)

@@ -22,6 +22,8 @@ from coord.core.locks.locks import (
 )
 from coord.core.locks.resources import Resource, parse_resource
 from coord.core.locks.schema import PROFILES, Guard, Lock, LockRequest, Mode, WaitState
+from coord.core.sessions.schema import Session
+from coord.core.settings import STOPPED, HeldWork, held_work
 from coord.core.transaction import Transaction
 
 
@@ -50,6 +52,8 @@ class LockTable(msgspec.Struct, frozen=True):
     wanted: list[WantedLock]
     waiting: Sequence[RequestAt]
     """The wait queue, in order; empty if nobody waits in the spaces of the request."""
+    held_up: HeldWork | None = None
+    """Who has stopped all agents, if the request is one of them: it gets nothing until they go on."""
 
 
 def load_table(
@@ -71,9 +75,30 @@ def load_table(
         WantedLock(resource, mode, list(overlapping_locks(tx, resource)))
         for resource, mode in resulting_locks(request, own, now)
     ]
+    stopped = None
     if waiting is None:
-        waiting = waiters(tx, resources_of(request))
-    return LockTable(request, requester, own, wanted, waiting)
+        waiting, stopped = waiters(tx, resources_of(request)), stop_of(tx)
+        if stopped is not None and is_persons(tx, request):  # a person passes those who are held up
+            waiting, stopped = of_people(tx, waiting), None
+    return LockTable(request, requester, own, wanted, waiting, stopped)
+
+
+def stop_of(tx: Transaction) -> HeldWork | None:
+    """Return who has stopped all agents; None if they get locks."""
+    found = held_work(tx)
+    return found if found is not None and found.mode == STOPPED else None
+
+
+def of_people(tx: Transaction, waiting: Sequence[RequestAt]) -> list[RequestAt]:
+    """Return the requests of people, whom no stop holds up."""
+    tx.prefetch(*(keys.session(each.request.session) for each in waiting))
+    return [each for each in waiting if is_persons(tx, each.request)]
+
+
+def is_persons(tx: Transaction, request: LockRequest) -> bool:
+    """Whether a person requests a lock."""
+    session = tx.get(keys.session(request.session), Session)
+    return session is not None and session.person
 
 
 def _own_locks(tx: Transaction, request: LockRequest) -> dict[str, Lock]:

@@ -49,14 +49,16 @@ from coord.core.locks.table import (
     conflicts_with,
     exceeds,
     load_table,
+    of_people,
     parsed,
     prefetch_locks,
     resources_of,
+    stop_of,
     waiters,
     widens,
 )
 from coord.core.locks.uses import with_use
-from coord.core.sessions.commands import IsWaiting
+from coord.core.sessions.commands import GrantAllWaiters, IsWaiting
 from coord.core.sessions.identify import ancestors, mark_parent
 from coord.core.sessions.liveness import evidence_of
 from coord.core.sessions.schema import Session
@@ -214,10 +216,13 @@ def _grant_waiters_once(tx: Transaction, freed: list[Resource], now: int) -> lis
     """Go through the wait queue once; return what was freed by ending expired locks.
 
     A release must never fail. So a waiter for which this commit has no room is granted when it next confirms.
+    While a person has stopped all agents, their requests keep their places and get nothing.
     """
     ahead: list[LockRequest] = []
     expired: list[Resource] = []
     queue = waiters(tx, freed)
+    if queue and stop_of(tx) is not None:
+        queue = of_people(tx, queue)
     affected = [waiting.request for waiting in queue if _overlaps(waiting.request, freed)]
     prefetch_liveness(tx, affected)
     _prefetch_grants(tx, affected)
@@ -245,6 +250,15 @@ def _grant_waiters_once(tx: Transaction, freed: list[Resource], now: int) -> lis
             grant_request(tx, table, now, provisional=True)
             freed = freed + resources_of(request)  # it is ahead of nobody now: its sub-agents may go on
     return expired
+
+
+def grant_all_waiters(tx: Transaction, _command: GrantAllWaiters, now: int) -> None:
+    """Grant what is free to those who waited while all agents were stopped, in their order."""
+    found: list[LockRequest] = []
+    for page in tx.pages(keys.WAIT_PREFIX):
+        found += [request for entry in page if (request := tx.get(entry.key, LockRequest)) is not None]
+    wanted = {resource.text: resource for request in found for resource in resources_of(request)}
+    grant_waiters(tx, list(wanted.values()), now)
 
 
 def _prefetch_grants(tx: Transaction, requests: list[LockRequest]) -> None:

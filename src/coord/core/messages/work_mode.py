@@ -4,7 +4,7 @@
 |---|---|---|---|
 | paused | none; who asks waits | as ever | they finish it |
 | draining | none; `coord work` ends | as ever | they finish it |
-| stopped | none; who asks waits | refused | they keep it |
+| stopped | none; who asks waits | refused; who waits for a lock keeps its place | they keep it |
 
 The record exists only while one of them holds, so without one a rule reads a key that is not there, together
 with the keys that it reads anyway. A person is never held up.
@@ -14,12 +14,14 @@ from enum import StrEnum
 
 from coord.core import keys
 from coord.core.commands import Command, Reply, SessionCommand
+from coord.core.dispatch import dispatch
 from coord.core.errors import Invalid, Refused
 from coord.core.events import Event
 from coord.core.identity import Caller
 from coord.core.messages.quoting import quote, quote_name
+from coord.core.sessions.commands import GrantAllWaiters
 from coord.core.sessions.identify import find_session, is_person, name_of_person
-from coord.core.settings import HeldWork
+from coord.core.settings import STOPPED, HeldWork
 from coord.core.transaction import Transaction
 
 
@@ -29,7 +31,7 @@ class Mode(StrEnum):
     ON = "on"
     PAUSED = "paused"
     DRAINING = "draining"
-    STOPPED = "stopped"
+    STOPPED = STOPPED
 
 
 class WorkModeInfo(Reply, frozen=True):
@@ -91,13 +93,22 @@ def set_work_mode(tx: Transaction, command: SetWorkMode, now: int) -> WorkModeIn
         if found is not None:
             tx.delete(keys.HELD_WORK)
             tx.emit(WorkResumed(found.mode, command.reason, by))
+        _end_stop(tx, before, now)
         return _info(None, before)
     if found is not None and (found.mode, found.reason) == (command.mode, command.reason):
         return _info(found, before)
     wanted = HeldWork(mode=command.mode.value, reason=command.reason, by=by, since_ms=now)
     tx.put(keys.HELD_WORK, wanted)
     tx.emit(WorkHeld(wanted.mode, wanted.reason, by))
+    if command.mode is not Mode.STOPPED:
+        _end_stop(tx, before, now)
     return _info(wanted, before)
+
+
+def _end_stop(tx: Transaction, before: Mode, now: int) -> None:
+    """Let those who waited for a lock during a stop have it, in this commit."""
+    if before is Mode.STOPPED:
+        dispatch(tx, GrantAllWaiters(), now)
 
 
 def _check_is_person(tx: Transaction, caller: Caller, now: int) -> None:

@@ -154,6 +154,13 @@ class TokenMayAct(Command, frozen=True):
     """The token of the session."""
 
 
+class GrantAllWaiters(Command, frozen=True):
+    """Grant what is free to all who wait for locks, after a stop; only rules send this command."""
+
+    rule = "coord.core.locks.wait_queue:grant_all_waiters"
+    reply = None
+
+
 class IsWaiting(Command, frozen=True):
     """Whether a session waits for these resources; only rules send this command."""
 

@@ -13,11 +13,13 @@ from coord.core import keys
 from coord.core.locks.commands import ListWaits, SessionWait
 from coord.core.locks.cycles import list_waits
 from coord.core.messages.quoting import quote, quote_name, quote_names
+from coord.core.messages.work_mode import words_of
 from coord.core.questions.questions import open_questions
 from coord.core.questions.schema import Question, QuestionKind
 from coord.core.sessions.liveness import evidence_of, liveness, thresholds_of
 from coord.core.sessions.queries import find_peer
 from coord.core.sessions.schema import Liveness, Session
+from coord.core.settings import STOPPED, held_work
 from coord.core.tasks.agent_record import UNAVAILABLE_STATES, blocked_reason
 from coord.core.tasks.commands import GetSessionClaims
 from coord.core.tasks.queries import get_session_claims
@@ -157,6 +159,8 @@ class Chain:
         text = f"{self.who(wait.session, wait.agent)} waits for {wants}{ahead}"
         subject = ("lock", wait.wants[0]) if wait.kind == "lock" and wait.wants else ("session", wait.session)
         self.add("wait", text, depth, subject=subject, since_ms=wait.since_ms)
+        if wait.kind == "lock" and not (self.tx.get(keys.session(wait.session), Session) or Session()).person:
+            self.explain_stop(depth + 1, claims=False)
         for blocker in dict.fromkeys(each.session for each in wait.blockers if each.session):
             by = [each for each in wait.blockers if each.session == blocker]
             self._explain_blocker(blocker, by[0].by, [each.what for each in by], depth + 1)
@@ -170,6 +174,15 @@ class Chain:
         self.add("lock" if by == "lock" else "wait", text, depth, subject=("session", name))
         if not self.explain_session(name, depth + 1) and by == "lock":
             self.offer_to_ask(what[0], self.who(name), depth)
+
+    def explain_stop(self, depth: int, *, claims: bool) -> bool:
+        """Add who holds up all agents: a stop keeps locks from them, and any of the modes claims."""
+        found = held_work(self.tx)
+        if found is None or not (claims or found.mode == STOPPED):
+            return False
+        self.add("limit", words_of(found), depth, since_ms=found.since_ms)
+        self.offer(ENABLE, depth, "Let the agents go on", "resume")
+        return True
 
     def offer_to_ask(self, resource: str, who: str, depth: int) -> None:
         """Offer to ask a live holder for its lock."""
@@ -201,6 +214,8 @@ def why_session(tx: Transaction, command: WhySession, now: int) -> WhyReply:
         text = f"{who} gets no task: {quote_name(why) if until_ms else why}"
         chain.add("agent", text, 0, subject=("agent", agent), until_ms=until_ms)
         chain.offer(ENABLE, 0, f"Let {who} take tasks again", "agent", "enable", agent)
+    if not claims and not why and not session.person and chain.explain_stop(0, claims=True):
+        return chain.reply(f"{who} gets no task")
     if claims or why:
         return chain.reply(f"{who} {'works' if claims else 'gets no task'}")
     chain.add("free", f"nothing holds {who} up: it has no task", 0, subject=("session", name))

@@ -32,6 +32,8 @@ def why_lock(tx: Transaction, command: WhyLock, now: int) -> WhyReply:
         text = f"{chain.who(wait.session, wait.agent)} waits for it, position {wait.position or number}"
         chain.add("wait", text, 0, subject=("session", wait.session), since_ms=wait.since_ms)
     name = quote_name(command.resource.removeprefix("file:"))
+    if not found and waiting:
+        chain.explain_stop(0, claims=False)
     if not found:
         return chain.reply(f"nobody holds {name}")
     owners = dict.fromkeys(chain.who(each.lock.owner, each.lock.agent) for each in found.values())

@@ -102,6 +102,8 @@ def _explain_dependencies(chain: Chain, project: str, name: str, spec: Spec, dep
 
 def _explain_ready(chain: Chain, project: str, name: str, spec: Spec, depth: int) -> str:
     """Add why nobody has taken a task that is ready."""
+    if chain.explain_stop(depth, claims=True):
+        return "is ready, but no agent gets a task"
     held = _explain_files(chain, name, spec, depth)
     full = _explain_track(chain, project, spec, depth)
     if held or full:

@@ -45,6 +45,7 @@ HUB_COMMANDS = frozenset(
     (
         *("FindToken", "MarkTokenUsed", "DeclareDead", "EndClaimOfLock", "IsWaiting", "TokenMayAct"),
         "RecordUsage",
+        "GrantAllWaiters",
         *("CheckAlerts", "ListWatched"),
     )
 )

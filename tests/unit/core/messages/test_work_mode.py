@@ -8,7 +8,7 @@ import pytest
 from coord.core import keys
 from coord.core.errors import Invalid, Refused
 from coord.core.identity import Caller
-from coord.core.locks.commands import BeginToolCall, Outcome
+from coord.core.locks.commands import AcquireLocks, BeginToolCall, Outcome
 from coord.core.messages.work_mode import GetWorkMode, Mode, SetWorkMode, WorkModeInfo
 from coord.core.plans.commands import ClaimNamed, Runnable
 from coord.core.tasks.commands import ClaimTask, ClaimTasks
@@ -127,3 +127,94 @@ def test_a_wait_ends_when_the_agents_go_on() -> None:
     assert harness.ask(wait_ms=60_000).look_ms > 0
     set_mode(harness, Mode.ON)
     assert harness.take() == "t"
+
+
+def test_who_waits_for_a_lock_keeps_its_place_during_a_stop_and_gets_it_after() -> None:
+    """A stop means that no agent gets a lock; the commit that ends it grants what became free, in order."""
+    harness = LockHarness()
+    harness.lock("ann", "file:a.py", "file:b.py")
+    first, behind = harness.wait("bob", "file:a.py"), harness.wait("cid", "file:a.py")
+    other = harness.wait("dan", "file:b.py")
+    set_mode(harness, Mode.STOPPED)
+    harness.release("ann")
+    assert harness.held() == set()
+    for name, waiting, position in (("bob", first, 1), ("cid", behind, 2), ("dan", other, 1)):
+        reply = harness.confirm(name, waiting)
+        assert (reply.outcome, reply.position) == (Outcome.WAITING, position)
+    set_mode(harness, Mode.ON)
+    assert harness.held() == {("bob", "file:a.py"), ("dan", "file:b.py")}
+    assert harness.confirm("bob", first).ok
+    assert harness.confirm("cid", behind).outcome is Outcome.WAITING
+
+
+@pytest.mark.parametrize("mode", [Mode.PAUSED, Mode.DRAINING])
+def test_locks_are_granted_again_when_a_stop_becomes_a_pause(mode: Mode) -> None:
+    harness = LockHarness()
+    harness.lock("ann", "file:a.py")
+    harness.wait("bob", "file:a.py")
+    set_mode(harness, Mode.STOPPED)
+    harness.release("ann")
+    set_mode(harness, Mode.STOPPED, "still")
+    assert harness.held() == set()
+    set_mode(harness, mode)
+    assert harness.held() == {("bob", "file:a.py")}
+
+
+def test_who_gave_up_or_died_during_a_stop_gets_nothing_after_it() -> None:
+    harness = LockHarness()
+    harness.lock("ann", "file:a.py", "file:b.py")
+    harness.wait("bob", "file:a.py", wait_ms=5_000)
+    given_up = harness.wait("cid", "file:a.py", "file:b.py")
+    harness.wait("dan", "file:b.py")
+    set_mode(harness, Mode.STOPPED)
+    harness.release("ann")
+    harness.pass_time(6_000)
+    harness.withdraw("cid", given_up)
+    set_mode(harness, Mode.ON)
+    assert harness.held() == {("dan", "file:b.py")}
+
+
+def test_a_hand_off_that_lapsed_is_not_granted_again_during_a_stop() -> None:
+    harness = LockHarness()
+    harness.lock("ann", "file:a.py")
+    waiting = harness.wait("bob", "file:a.py")
+    harness.release("ann")
+    set_mode(harness, Mode.STOPPED)
+    harness.pass_time(16_000)
+    again = harness.confirm("bob", waiting)
+    assert again.outcome is Outcome.WAITING
+    assert harness.held() == set()
+    set_mode(harness, Mode.ON)
+    assert harness.confirm("bob", again).ok
+
+
+def test_a_person_passes_the_agents_that_are_stopped() -> None:
+    """Whoever mends what went wrong waits for holders, and for nobody who is held up."""
+    harness = LockHarness()
+    harness.lock("ann", "file:a.py", "file:b.py")
+    harness.wait("bob", "file:a.py", "file:b.py")
+    set_mode(harness, Mode.STOPPED)
+    waiting = harness.engine.call(
+        AcquireLocks(PERSON, "r", ("file:a.py",), wait_ms=60_000, wait_id="p1", leased=False)
+    )
+    assert (waiting.outcome, waiting.position) == (Outcome.WAITING, 1)
+    harness.release("ann")
+    assert harness.held() == {("tty-1", "file:a.py")}
+    assert harness.engine.call(AcquireLocks(PERSON, "r", ("file:b.py",))).ok
+    set_mode(harness, Mode.ON)
+    assert harness.held() == {("tty-1", "file:a.py"), ("tty-1", "file:b.py")}
+
+
+def test_a_deadlock_through_a_place_in_the_queue_is_found_during_a_stop() -> None:
+    """Ann has a place behind bob, who waits for the person: nobody would look again after the stop."""
+    harness = LockHarness()
+    harness.engine.call(AcquireLocks(PERSON, "r", ("file:p.py",)))
+    harness.lock("cid", "file:x.py")
+    harness.lock("ann", "file:q.py")
+    harness.wait("bob", "file:x.py", "file:p.py")
+    harness.wait("ann", "file:x.py")
+    set_mode(harness, Mode.STOPPED)
+    harness.release("cid")
+    harness.engine.call(AcquireLocks(PERSON, "r", ("file:q.py",), wait_ms=60_000, wait_id="p1", leased=False))
+    (event,) = harness.events("lock.deadlock")
+    assert set(event["cycle"]) == {"tty-1", "ann", "bob"}

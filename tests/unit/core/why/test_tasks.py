@@ -5,10 +5,15 @@ import re
 import pytest
 
 from coord.core.errors import NotFound
+from coord.core.identity import Caller
+from coord.core.locks.commands import ReleaseLocks
+from coord.core.messages.work_mode import Mode, SetWorkMode
 from coord.core.plans.commands import AssignTask, SetTrack, SplitTask
 from coord.core.routing.commands import EnableAgent
 from coord.core.settings import ChangeSettings
 from tests.support.why_harness import WhyHarness, remedy, texts
+
+PERSON = Caller("tty-1", user="grace", person=True)
 
 
 def test_dependencies_are_followed_to_the_claim_and_what_its_session_waits_for() -> None:
@@ -163,3 +168,35 @@ def test_parts_retries_and_ends() -> None:
     assert (done.answer, done.reasons, done.remedy) == ("v is done", [], None)
     with pytest.raises(NotFound, match="no task nothing"):
         harness.why_task("nothing")
+
+
+@pytest.mark.parametrize("mode", [Mode.PAUSED, Mode.DRAINING, Mode.STOPPED])
+def test_a_ready_task_says_who_holds_all_agents_up(mode: Mode) -> None:
+    harness = WhyHarness()
+    harness.begin("a")
+    harness.add("base")
+    harness.engine.call(SetWorkMode(caller=PERSON, mode=mode, reason="the build is red"))
+    for found, answer in (
+        (harness.why_task("base"), "base is ready, but no agent gets a task"),
+        (harness.why("a"), "a gets no task"),
+    ):
+        assert found.answer == answer
+        assert 'all agents: "the build is red"' in texts(found)[0][1] or mode is Mode.DRAINING
+        assert "grace" in texts(found)[0][1]
+        assert remedy(found) == ["resume"]
+    harness.engine.call(SetWorkMode(caller=PERSON, mode=Mode.ON))
+    assert harness.why_task("base").answer == "base is ready: an agent may take it now"
+
+
+def test_a_wait_for_a_free_lock_says_who_has_stopped_all_agents() -> None:
+    harness = WhyHarness()
+    harness.begin("a", "b")
+    harness.lock("a", "x.py")
+    harness.lock("b", "x.py", wait_ms=60_000)
+    harness.engine.call(SetWorkMode(caller=PERSON, mode=Mode.PAUSED))
+    assert remedy(harness.why("b")) == ["preempt", "file:x.py", "--priority", "9", "--reason", "REASON"]
+    harness.engine.call(SetWorkMode(caller=PERSON, mode=Mode.STOPPED, reason="a key has leaked"))
+    harness.engine.call(ReleaseLocks(harness.caller("a"), "r", ()))
+    for found in (harness.why("b"), harness.why_lock("file:x.py")):
+        assert any("grace has stopped all agents" in text for _, text in texts(found))
+        assert remedy(found) == ["resume"]

@@ -184,6 +184,7 @@ INTERNAL = {
     "EndClaimOfLock": "only rules send it",
     "DeclareDead": "only rules send it",
     "IsWaiting": "only rules send it",
+    "GrantAllWaiters": "only rules send it",
     "TokenMayAct": "only rules send it",
     "FindTaskOptions": "only rules send it",
 }
