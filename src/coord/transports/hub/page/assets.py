@@ -1,11 +1,13 @@
 """The files of the page: found once, kept in memory, and the same for everybody, so they need no token.
 
 Only what `static/` holds at the start is ever served: a request is looked up among those names and reaches no
-file system, and a link in the folder is left out.
+file system, and a link in the folder is left out. Comments of our modules are for readers of the repository;
+they would be a twelfth of what a browser loads, so their lines are empty there.
 """
 
 import gzip
 import os
+import re
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -50,7 +52,9 @@ CSP = (
     "require-trusted-types-for 'script'; trusted-types lit-html"
 )
 """Nothing but our own files runs or is loaded, and only lit-html makes HTML of text: its own templates."""
+VENDOR = "vendor"
 _COMPRESSED_FROM = 512
+_COMMENT_LINE = re.compile(rb"^[ \t]*//.*$", re.MULTILINE)
 
 
 class Asset(NamedTuple):
@@ -76,12 +80,15 @@ def find_assets(folder: Path) -> dict[str, Asset]:
         for name in sorted(names):
             path = Path(root, name)
             if path.suffix in TYPES and not path.is_symlink() and path.is_file():
-                found[path.relative_to(folder).as_posix()] = _asset(path)
+                below = path.relative_to(folder).as_posix()
+                found[below] = _asset(path, own=not below.startswith(f"{VENDOR}/"))
     return found
 
 
-def _asset(path: Path) -> Asset:
+def _asset(path: Path, *, own: bool) -> Asset:
     body = path.read_bytes()
+    if own and path.suffix == ".js":
+        body = _COMMENT_LINE.sub(b"", body)  # and line numbers stay those of the repository
     compressed = gzip.compress(body, 9, mtime=0) if len(body) >= _COMPRESSED_FROM else b""
     etag = sha256(body).hexdigest()[:32]
     return Asset(body, compressed if len(compressed) < len(body) else b"", TYPES[path.suffix], etag)
