@@ -37,6 +37,27 @@ MUTANTS = [
     PageMutant(
         "every task is drawn", "core/plan.js", "x + size.columnWidth >= left && x <= right", "true", "plan"
     ),
+    PageMutant(
+        "a browser offers a token that outlives its own",
+        "core/acts.js",
+        "Math.floor(leftMs / HOUR_MS)",
+        "720",
+        "acts",
+    ),
+    PageMutant(
+        "an undone setting keeps its value",
+        "core/acts.js",
+        'setting.source === "store" ? setting.value : "default"',
+        "value(values)",
+        "acts",
+    ),
+    PageMutant(
+        "a number that may be 0 is shown as 0",
+        "core/settings.js",
+        "value === 0 && low === 0",
+        "false",
+        "settings",
+    ),
     PageMutant("an earlier merge explains a branch", "core/why.js", "findLast(", "find(", "why"),
     PageMutant(
         "a late answer is shown for another question",

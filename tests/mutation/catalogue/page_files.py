@@ -5,6 +5,8 @@ from tests.mutation.mutant import Mutant
 TESTS = "tests/unit/transports/hub"
 ASSETS = f"{TESTS}/page/test_assets.py"
 HUB = "coord.transports.hub"
+FOREIGN = "test_another_tenant_of_this_repository_learns_nothing_of_the_machine"
+LIMITED = "test_a_limited_token_and_another_tenant_learn_nothing_of_the_machine"
 
 MUTANTS = [
     Mutant(
@@ -56,5 +58,34 @@ MUTANTS = [
         "if handler in self._private",
         "if False",
         (f"{TESTS}/test_app.py::test_no_route_but_the_public_ones_answers_without_a_token",),
+    ),
+    *(
+        Mutant(
+            f"{whose} sees what is set up on the machine",
+            f"{HUB}.api.this_repository:{rule}",
+            old,
+            new,
+            (f"{TESTS}/api/test_setup.py::{test}",),
+        )
+        for whose, rule, old, new, test in (
+            ("a token of a project", "_is_limited", "token.project or ", "", f"{LIMITED}[/v1/mirrors]"),
+            ("a token of a session", "_is_limited", " or token.session", "", f"{LIMITED}[/v1/mirrors]"),
+            ("another tenant", "_here", "asking.tenant == UNLIMITED_TENANT and ", "", FOREIGN),
+            ("another repository", "_here", " and asking.repository == location.repository_id", "", FOREIGN),
+        )
+    ),
+    Mutant(
+        "everybody who looks starts every hook",
+        f"{HUB}.api.endpoints.setup:show_hooks",
+        "found is None or ",
+        "True or ",
+        (f"{TESTS}/api/test_setup.py::test_a_viewer_sees_hooks_and_many_who_look_cost_one_check",),
+    ),
+    Mutant(
+        "a text of a module is taken for a comment",
+        f"{HUB}.page.assets:_COMMENT_LINE",
+        "^[ \\t]*//",
+        "//",
+        (f"{ASSETS}::test_every_file_is_served_once_it_is_needed[core/report.js]",),
     ),
 ]

@@ -52,6 +52,14 @@ def ask(hub: HubHarness, path: str) -> Reply:
     return hub.ask("GET", path, token=hub.new_token("view"))
 
 
+def test_another_tenant_of_this_repository_learns_nothing_of_the_machine(hub: HubHarness) -> None:
+    """Tenants share a store, and so may other repositories: the files are those of one only."""
+    for path in PATHS:
+        assert hub.ask("GET", path, token=hub.new_token("admin", "other")).status == 404
+    elsewhere = hub.ask("GET", "/v1/mirrors", headers={"coord-repository": "another"})
+    assert elsewhere.status == 404
+
+
 def test_a_viewer_sees_hooks_and_many_who_look_cost_one_check(
     hub: HubHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
