@@ -153,3 +153,14 @@ def test_every_command_can_be_typed(hub: HubHarness) -> None:
             words = shlex.split(line)
             assert words[0] == "coord"
             assert parse(words[1:]).command is not None, line
+
+
+def test_the_page_knows_what_its_own_person_does(hub: HubHarness) -> None:
+    """By the token and the session of its events; what a program does with a token has no session here."""
+    prepared(hub)
+    token = hub.new_token("operate")
+    who = send(hub, token, {"method": "GET", "path": "/v1/page"}).body["who"]
+    assert send(hub, token, {"path": "/v1/messages", "body": {"kind": "warn", "subject": "x"}}).status < 300
+    sent = next(each for each in hub.events() if each["event"] == "message.sent")
+    assert (sent["origin"]["token"], sent["session"]) == (who["token"], who["session"])
+    assert hub.ask("GET", "/v1/page").body["who"]["session"] == ""

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from coord.core.errors import Invalid
+from coord.core.page.notices import NOTICES, Notice
 from coord.core.page.rules import JOINTS, RULES
 from coord.core.page.state import Fields, PageState, Table
 from coord.core.tokens.schema import Role
@@ -37,13 +38,18 @@ class PageQuery(PublicBody, frozen=True, kw_only=True):
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """Who reads the page: this decides which acts it offers; `expires_ms` is 0 if the token never expires."""
+    """Who reads the page: this decides which acts it offers; `expires_ms` is 0 if the token never expires.
+
+    Events that the reader causes name the `token` by its id, and messages to the reader go to `session`.
+    """
 
     user: str
     role: Role
     project: str
     label: str
     expires_ms: int
+    token: str
+    session: str
 
 
 class HubInfo(msgspec.Struct, frozen=True):
@@ -57,7 +63,10 @@ class HubInfo(msgspec.Struct, frozen=True):
 
 
 class PageReply(msgspec.Struct, frozen=True):
-    """The state after the entry at `offset`, written `at` that time; `rules` say what later ones change."""
+    """The state after the entry at `offset`, written `at` that time.
+
+    `rules` say what later entries change, and `notices` which of them a reader is notified of.
+    """
 
     offset: int
     at: int
@@ -66,6 +75,7 @@ class PageReply(msgspec.Struct, frozen=True):
     tables: dict[str, Table]
     recent: dict[str, list[Fields]]
     rules: dict[str, Any]
+    notices: dict[str, tuple[Notice, ...]]
     who: Reader
     hub: HubInfo
 
@@ -139,6 +149,7 @@ async def show_page(asking: Asking) -> Any:
         tables=visible_tables(state, project),
         recent=visible_recent(state, project),
         rules={**RULES, "@join": JOINTS},
+        notices=NOTICES,
         who=_reader(asking),
         hub=HubInfo(
             VERSION, _name(location), location.url.partition(":")[0], asking.tenant, sees_files(asking)
@@ -149,8 +160,16 @@ async def show_page(asking: Asking) -> Any:
 def _reader(asking: Asking) -> Reader:
     identity, token = asking.identity, asking.identity.token
     if token is None:
-        return Reader(identity.user, identity.role, "", "", 0)
-    return Reader(identity.user, identity.role, token.project, token.label, token.expires_ms)
+        return Reader(identity.user, identity.role, "", "", 0, "", "")
+    return Reader(
+        identity.user,
+        identity.role,
+        token.project,
+        token.label,
+        token.expires_ms,
+        token.id,
+        identity.person_session,
+    )
 
 
 def _name(location: StoreLocation) -> str:
