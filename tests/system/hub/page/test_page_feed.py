@@ -151,3 +151,12 @@ def test_a_log_without_its_beginning(browser: Browser, site: Site) -> None:
         expect(page.get_by_role("main")).to_contain_text("choose an offset from")
         page.get_by_role("button", name="Back to live").click()
         expect(page.get_by_role("main")).to_contain_text("deploy")
+
+
+def test_the_first_picture_has_the_whole_state(browser: Browser, site: Site) -> None:
+    """A view that asks for something by the state, here for settings of a project, asks for the right thing."""
+    with visit(browser, site, path="/settings") as (page, complaints):
+        page.reload()
+        live(page)
+        expect(page.get_by_role("region", name="Agents", exact=True)).to_contain_text("no limit")
+        assert complaints == []

@@ -56,8 +56,8 @@ function takeSnapshot(snapshot) {
     firstOffset.value = snapshot.first_offset ?? 1;
     loaded.value = true;
     now.value = Date.now() + skewMs;
+    frame.value += 1; // `loaded` and the state that is shown change together
   });
-  touch();
 }
 
 const feed = new Feed({
