@@ -195,6 +195,70 @@ MUTANTS = [
         "names[number - 1]",
         "core",
     ),
+    PageMutant(
+        "own acts give notices",
+        "core/notices.js",
+        " || (who.token && event.origin?.token === who.token)",
+        "",
+        "notices",
+    ),
+    PageMutant(
+        "a person who closes a terminal has crashed",
+        "core/notices.js",
+        "?.person === undefined",
+        "",
+        "notices",
+    ),
+    PageMutant(
+        "an unknown condition of a newer hub holds",
+        "core/notices.js",
+        "ONLY[only]?.(event, {state, who})",
+        "(ONLY[only] ?? (() => true))(event, {state, who})",
+        "notices",
+    ),
+    PageMutant(
+        "a message without recipients is for everybody",
+        "core/notices.js",
+        "Boolean(who.session) && ",
+        "",
+        "notices",
+    ),
+    PageMutant(
+        "several things lead to the last of them",
+        "core/notices.js",
+        "one.path === other.path ? one.path : other.above",
+        "other.path",
+        "notices",
+    ),
+    PageMutant(
+        "the same thing counts twice",
+        "core/notices.js",
+        "same ? one.count : one.count + other.count",
+        "one.count + other.count",
+        "notices",
+    ),
+    PageMutant(
+        "levels are mixed", "core/notices.js", "${notice.level} ${notice.kind}", "${notice.kind}", "notices"
+    ),
+    PageMutant(
+        "each notice begins a moment", "core/notices.js", "if (!found.size) wait(", "wait(", "notices"
+    ),
+    PageMutant(
+        "quiet hours end at midnight",
+        "core/notices.js",
+        "clock >= begin || clock < end",
+        "clock >= begin && clock < end",
+        "notices",
+    ),
+    PageMutant(
+        "quiet hours are those of Greenwich",
+        "core/notices.js",
+        "at.getHours()",
+        "at.getUTCHours()",
+        "notices",
+    ),
+    PageMutant("a notification comes while somebody looks", "core/notices.js", " || looking", "", "notices"),
+    PageMutant("a notification comes unasked", "core/notices.js", " || !settings.on", "", "notices"),
     PageMutant("a write has no key", "core/api.js", 'if (key) headers["Idempotency-Key"] = key;', "", "core"),
 ]
 

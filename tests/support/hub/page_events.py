@@ -33,13 +33,14 @@ def _sample(field: msgspec.structs.FieldInfo, number: int) -> Any:
     return f"{field.encode_name}-{number}"
 
 
-def _event(kind: type[Event], number: int) -> dict[str, Any]:
+def sample_event(kind: type[Event], number: int) -> dict[str, Any]:
+    """Return an event with a value in each field."""
     fields = {each.encode_name: _sample(each, number) for each in msgspec.structs.fields(kind)}
     return {"event": str(kind.__struct_config__.tag), **fields}
 
 
 EVERY_EVENT = [
-    _event(kind, number)
+    sample_event(kind, number)
     for number, kind in enumerate(every_event())
     if str(kind.__struct_config__.tag) in RULES
 ]

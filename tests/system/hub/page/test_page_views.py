@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from coord.core.tokens.schema import Role
 from coord.transports.hub.api.routes import every_endpoint
-from tests.support.hub.axe import axe_script
+from tests.support.hub.axe import axe_script, problems
 from tests.support.hub.browsing import PATIENCE_MS, chromium
 from tests.support.hub.page_events import EVERY_EVENT, SAMPLES
 from tests.support.hub.page_site import PROJECT, fill, go, views, visit
@@ -111,16 +111,6 @@ def site() -> Iterator[Site]:
 @pytest.fixture(params=["light", "dark"])
 def theme(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-def problems(page: Page) -> list[str]:
-    """Return what axe finds, a line for each element."""
-    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")["violations"]
-    return [
-        f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for rule in found
-        for node in rule["nodes"]
-    ]
 
 
 def shoot(page: Page, name: str) -> None:

@@ -14,9 +14,10 @@ import {start as startTitles} from "./parts/cut.js";
 import {close, open} from "./parts/dialog.js";
 import {chip, failed, html, icon, nothing, render, skeleton} from "./parts/html.js";
 import {pick} from "./parts/menu.js";
+import {start as startNotices} from "./parts/notify.js";
 import {nextTheme, start as startTheme, theme, THEMES} from "./parts/theme.js";
 import {playOrPause, stepBack, stepOn, timebar, toggle} from "./parts/timebar.js";
-import {toast, toasts} from "./parts/toast.js";
+import {focusNewest, toast, toasts} from "./parts/toast.js";
 import {views} from "./views/index.js";
 
 const listed = views.filter((view) => view.order !== undefined).sort((one, other) => one.order - other.order);
@@ -38,7 +39,8 @@ function page() {
   if (status.state === "denied") return stranger();
   const found = router.resolve(views, router.address.value);
   const made = context(found);
-  document.title = `${found.view?.title ?? "Not found"} · ${repositoryName(made.hub) || "coord"}`;
+  const needs = made.past ? 0 : needsYou(made.state).length;
+  document.title = `${needs ? `(${needs}) ` : ""}${found.view?.title ?? "Not found"} · ${repositoryName(made.hub) || "coord"}`;
   return html`
     <a class="skip" href="#content" data-plain>Skip to the content</a>
     <div class="frame">
@@ -177,6 +179,7 @@ function bindKeys() {
   keys.bind("/", "Filter", () => document.querySelector("main [data-filter]")?.focus());
   keys.bind("j", "Next row", () => keys.moveFocus(1));
   keys.bind("k", "Row before", () => keys.moveFocus(-1));
+  keys.bind("n", "To the newest notice", focusNewest);
   keys.bind("Escape", "Back, or out of a filter", back);
   keys.bind("h", "Look back in time, or return to what is now", toggle, "Time");
   keys.bind("[", "Entry before", stepBack, "Time");
@@ -211,6 +214,7 @@ router.start();
 bindKeys();
 keys.start();
 away.start();
+startNotices();
 store.effect(() => render(page(), root));
 followFocus();
 void store.start();

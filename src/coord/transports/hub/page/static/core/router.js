@@ -92,9 +92,10 @@ export function start() {
   });
 }
 
+const part = (name) => encodeURIComponent(typeof name === "string" ? name.toWellFormed() : "");
 export const link = {
-  task: (project, task) => `/task/${encodeURIComponent(project)}/${encodeURIComponent(task)}`,
-  agent: (session) => `/agent/${encodeURIComponent(session)}`,
-  lock: (resource) => `/locks?on=${encodeURIComponent(resource)}`,
-  why: (kind, id) => `/why/${encodeURIComponent(kind)}/${encodeURIComponent(id)}`,
+  task: (project, task) => `/task/${part(project)}/${part(task)}`,
+  agent: (session) => `/agent/${part(session)}`,
+  lock: (resource) => `/locks?on=${part(resource)}`,
+  why: (kind, id) => `/why/${part(kind)}/${part(id)}`,
 };

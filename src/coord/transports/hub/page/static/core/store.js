@@ -23,7 +23,8 @@ export const loaded = signal(false);
 export const past = signal(null); // {state, error, loading} while `?at=` shows a moment that is over
 export const entries = []; // the newest raw entries, oldest first
 
-let live = emptyState(), rules = {}, skewMs = 0;
+let live = emptyState(), rules = {}, notices = {}, skewMs = 0, liveSinceMs = 0;
+const listeners = [];
 
 // The state to show: live, or at the moment that the address names.
 export const shown = computed(() => {
@@ -32,6 +33,11 @@ export const shown = computed(() => {
 });
 export const liveState = () => live;
 export const liveRules = () => rules;
+export const liveNotices = () => notices;
+
+// Calls heard(entry, state) for each entry that is new, with the state before it. What a snapshot answered late, or a
+// reload brings again, is not new.
+export const onEntry = (heard) => listeners.push(heard);
 
 let asked = false;
 export function touch() {
@@ -48,6 +54,8 @@ export function touch() {
 function takeSnapshot(snapshot) {
   live = fromSnapshot(snapshot);
   rules = snapshot.rules;
+  notices = snapshot.notices ?? {};
+  liveSinceMs = snapshot.now_ms ?? 0;
   skewMs = (snapshot.now_ms ?? Date.now()) - Date.now();
   entries.length = 0;
   batch(() => {
@@ -66,6 +74,7 @@ const feed = new Feed({
   on: {
     snapshot: takeSnapshot,
     entry(entry) {
+      if (entry.at > liveSinceMs) for (const heard of listeners) heard(entry, live);
       applyEntry(live, rules, entry);
       entries.push(entry);
       if (entries.length > ENTRIES_MAX + 500) entries.splice(0, entries.length - ENTRIES_MAX);
@@ -138,7 +147,7 @@ export const reconnect = () => feed.open();
 const RANK = {view: 1, operate: 2, admin: 3};
 export const may = (role) => !past.value && (RANK[who.value.role] ?? 0) >= (RANK[role] ?? 9);
 
-// A value in localStorage that survives without it; `name` is a key of this page.
+// A value in localStorage that survives without it, the same in all pages of a browser; `name` is a key of this page.
 export function remembered(name, initial) {
   const found = signal(initial);
   try {
@@ -146,6 +155,9 @@ export function remembered(name, initial) {
   } catch {
     // private windows and foreign values: the initial value counts
   }
+  globalThis.addEventListener?.("storage", ({key, newValue}) => {
+    if (key === `coord.${name}` && newValue) found.value = JSON.parse(newValue);
+  });
   let first = true;
   effect(() => {
     const value = found.value;

@@ -10,7 +10,7 @@ import {code, foreign, html, nothing} from "./html.js";
 const NAMED_MAX = 3, TIMES_FROM_MS = 1e11;
 const templates = signal(null);
 const learned = new Map(); // the agents of sessions that have ended, from their events
-let asked = false;
+let asked = null;
 
 export function learn(items) {
   for (const {session, agent: name} of items) if (session && name) learned.set(session, name);
@@ -19,12 +19,10 @@ export const nameFor = (state, session) => state.tables.sessions.get(session)?.a
 
 // The sentences of the hub, which are loaded once; {} until they are here.
 export function sentences() {
-  if (!asked) {
-    asked = true;
-    get("/v1/page/sentences").then((found) => { templates.value = found; }, () => { asked = false; });
-  }
+  void sentencesReady();
   return templates.value ?? {};
 }
+export const sentencesReady = () => (asked ??= get("/v1/page/sentences").then((found) => { templates.value = found; }, () => { asked = null; }));
 export const sentencesLoaded = () => templates.value !== null;
 
 function plain(field, value, state) {

@@ -1,24 +1,61 @@
 // Short notes at the edge of the page, read out by screen readers: toast("Released", {tone: "ok", undo}). A note with a
-// `place` replaces the one before it there.
+// `place` takes that of the one before it there. While a pointer or the focus is on the notes, nothing moves there and
+// no time passes; a hidden page keeps them, too.
 
 import {signal} from "../core/store.js";
 import {html, icon, nothing, repeat} from "./html.js";
 
+const MOST = 4, TICK_MS = 250;
 const notes = signal([]);
-let newest = 0;
+let coming = [], newest = 0, ticking = 0;
 
-export function toast(words, {tone = "ok", detail = "", undo = null, seconds = 6, place = ""} = {}) {
-  const note = {id: ++newest, words, tone, detail, undo, place};
-  notes.value = [...notes.peek().filter((each) => !place || each.place !== place).slice(-3), note];
-  setTimeout(() => dismiss(note.id), seconds * 1000 * (tone === "bad" ? 2 : 1));
+export function toast(words, {tone = "ok", seconds = 6, ...more} = {}) {
+  coming.push({id: ++newest, words, tone, leftMs: seconds * 1000 * (tone === "bad" ? 2 : 1), ...more});
+  arrive();
+  ticking ||= setInterval(tick, TICK_MS);
 }
 
-const dismiss = (id) => {
+// Returns the note at a place, or undefined.
+export const noteAt = (place) => [...notes.peek(), ...coming].findLast((note) => note.place === place);
+
+const touched = () => document.querySelector(".toasts:is(:hover, :focus-within)") !== null;
+
+function arrive() {
+  if (!coming.length || touched()) return;
+  notes.value = coming.reduce((shown, note) => {
+    const at = note.place ? shown.findIndex((each) => each.place === note.place) : -1;
+    return at < 0 ? [...shown, note].slice(-MOST) : shown.with(at, {...note, id: shown[at].id});
+  }, notes.peek());
+  coming = [];
+}
+
+function tick() {
+  arrive();
+  if (document.hidden || touched()) return;
+  for (const note of notes.peek()) note.leftMs -= TICK_MS;
+  const left = notes.peek().filter((note) => note.leftMs > 0);
+  if (left.length < notes.peek().length) notes.value = left;
+  if (!left.length) ticking = clearInterval(ticking);
+}
+
+function dismiss(id) {
+  const focused = document.activeElement?.closest(".toast");
   notes.value = notes.peek().filter((note) => note.id !== id);
+  if (focused && !focused.isConnected) (newestControl() ?? document.getElementById("content"))?.focus({preventScroll: true});
+}
+
+const newestControl = () => [...document.querySelectorAll(".toast :is(a, button)")].at(-1);
+export const focusNewest = () => newestControl()?.focus();
+
+const shown = (note) => {
+  const leave = () => dismiss(note.id);
+  return html`<div class="toast" data-tone=${note.tone} @keydown=${(event) => { if (event.key === "Escape") { event.preventDefault(); leave(); } }}>
+    <div><strong>${note.words}</strong>${note.detail ? html`<p>${note.detail}</p>` : nothing}</div>
+    ${note.path ? html`<a class="button small" href=${note.path} aria-label="Look: ${note.words}" @click=${leave}>Look</a>` : nothing}
+    ${note.undo ? html`<button class="button small" @click=${() => { leave(); note.undo(); }}>Undo</button>` : nothing}
+    <button class="bare" aria-label="Dismiss" @click=${leave}>${icon("close")}</button></div>`;
 };
 
-export const toasts = () => html`
-  <div class="toasts" role="status" aria-live="polite">${repeat(notes.value, (note) => note.id, (note) => html`
-    <div class="toast" data-tone=${note.tone}><div><strong>${note.words}</strong>${note.detail ? html`<p>${note.detail}</p>` : nothing}</div>
-      ${note.undo ? html`<button class="button small" @click=${() => { dismiss(note.id); note.undo(); }}>Undo</button>` : nothing}
-      <button class="bare" aria-label="Dismiss" @click=${() => dismiss(note.id)}>${icon("close")}</button></div>`)}</div>`;
+export const toasts = () => html`<div class="toasts">${[false, true].map((bad) => html`
+  <div role=${bad ? nothing : "status"} aria-live=${bad ? "assertive" : "polite"} aria-atomic="false">${repeat(
+    notes.value.filter((note) => (note.tone === "bad") === bad), (note) => note.id, shown)}</div>`)}</div>`;

@@ -11,6 +11,7 @@ import {groups, projects, title, words} from "../core/settings.js";
 import {may, signal} from "../core/store.js";
 import {act, command} from "../parts/act.js";
 import {chip, code, filterField, foreign, heading, html, icon, live, meter, nothing, skeleton, time} from "../parts/html.js";
+import {noticeSettings} from "../parts/notify.js";
 import {said} from "../parts/sentence.js";
 
 export const view = {path: "/settings", title: "Settings", key: "s", icon: "settings", order: 10, render};
@@ -31,7 +32,7 @@ function render(context) {
   return html`${heading("Settings", may("admin") ? "" : html`You may look. ${code("coord open --role admin")} makes a link for changes.`, filterField(q, (text) => setQuery({q: text}), "Filter settings"))}
     <div class="settings">
       ${q ? nothing : html`${part("Agents", settings, (found) => agents(found, project, known, context))}
-        ${hub.files ? part("Hooks", ask.hooks(NONE, ""), hooks, ask.hooks) : nothing}`}
+        ${hub.files ? part("Hooks", ask.hooks(NONE, ""), hooks, ask.hooks) : nothing}${noticeSettings()}`}
       ${part("Rules", settings, (found) => rules(found, q))}${part("Limits", limits, (found) => limited(found, q))}
       ${q ? nothing : html`
         ${part("Tokens", ask.tokens(NONE, changed), (found) => tokens(found, context))}
