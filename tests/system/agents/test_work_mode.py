@@ -14,7 +14,7 @@ WHY = "a key has leaked"
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_stop_reaches_an_agent_in_its_turn_and_a_pause_does_not(tool: str, tmp_path: Path) -> None:
-    """A pause lets an agent finish what it does; a stop refuses its next edit and command, with the reason."""
+    """A pause lets an agent finish what it does; a stop refuses its next edit and command and says why."""
     place = prepared(tmp_path, tool)
     paused, stopped, resumed = Pause(), Pause(), Pause()
     script: Script = (

@@ -174,6 +174,8 @@ class GetSessionClaims(Command, frozen=True):
     reads_only = True
     tenant: str
     session: str
+    project: str = ""
+    """Only the claims of this project."""
 
 
 class ListExpiredClaims(Command, frozen=True):

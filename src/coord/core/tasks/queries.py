@@ -185,6 +185,8 @@ def get_session_claims(tx: Transaction, command: GetSessionClaims, now: int) -> 
     """Return the active claims of a session."""
     claims = []
     found = list(_all(tx, keys.by_session_prefix(command.session)))
+    if command.project:
+        found = [index for index in found if keys.parts(index.key)[-2] == command.project]
     tx.prefetch(*(keys.task(*keys.parts(index.key)[-2:]) for index in found))
     for index in found:
         tx.get(index.key, Marker)  # reading it makes a claim that ends after the scan a conflict

@@ -195,13 +195,13 @@ _BLOCKS = {"lock": "holds", "queue": "waits ahead for", "claim": "works on", "tr
 
 def why_session(tx: Transaction, command: WhySession, now: int) -> WhyReply:
     """Say why a session does not go on."""
-    name = find_peer(tx, command.session)
+    name, project = find_peer(tx, command.session), command.project
     chain = Chain(tx, now, command.project)
     session = tx.get(keys.session(name), Session) or Session()
     who = chain.who(name)
     if chain.explain_session(name, 0):
         return chain.reply(f"{who} is held up" if not session.ended_ms else f"{who} has ended")
-    claims = get_session_claims(tx, GetSessionClaims("", name), now)
+    claims = get_session_claims(tx, GetSessionClaims("", name, project), now)
     for claim in claims:
         text = f"{who} works on {quote_name(claim.task_id)}, generation {claim.generation.generation}"
         chain.add("claim", text, 0, subject=("task", claim.task_id), until_ms=claim.expires_ms)

@@ -111,6 +111,25 @@ def test_no_other_name_reaches_a_file(site: Site, path: str) -> None:
     assert site.ask("GET", f"/static/{path}").status in (400, 404)
 
 
+def test_a_file_is_asked_for_again_at_each_visit_and_sent_if_it_changed(site: Site) -> None:
+    """After an upgrade no old module stands beside a new one: a browser may use none without asking."""
+    for name in ("app.js", "core/state.js", "style/base.css"):
+        answer = site.ask("GET", f"/static/{name}")
+        assert (answer.status, answer.header("cache-control")) == (200, "no-cache")
+        etag = answer.header("etag")
+        for known, status in ((etag, 304), (f'"old", W/{etag}', 304), ('"old"', 200), ("*", 200), ("", 200)):
+            assert site.ask("GET", f"/static/{name}", If_None_Match=known).status == status, known
+    assert site.ask("GET", "/").header("cache-control") == "no-cache"
+
+
+def test_head_has_no_body_and_a_range_is_the_whole_file(site: Site) -> None:
+    whole = site.ask("GET", "/static/app.js")
+    head = site.ask("HEAD", "/static/app.js")
+    assert (head.status, head.body, head.header("etag")) == (200, b"", whole.header("etag"))
+    part = site.ask("GET", "/static/app.js", Range="bytes=0-3")
+    assert (part.status, part.body) == (200, whole.body)
+
+
 def test_a_link_and_an_unknown_type_are_left_out(tmp_path: Path) -> None:
     secret = tmp_path / "secret.js"
     secret.write_text("secret")

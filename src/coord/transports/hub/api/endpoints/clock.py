@@ -112,7 +112,8 @@ async def history(asking: Asking) -> Any:
 
 async def session_claims(asking: Asking) -> Any:
     """Return the claims that a session holds."""
-    return await asking.ask(GetSessionClaims(asking.tenant, check_id("session id", asking.path["session"])))
+    session = check_id("session id", asking.path["session"])
+    return await asking.ask(GetSessionClaims(asking.tenant, session, asking.identity.check_project("")))
 
 
 def endpoints() -> list[Endpoint]:

@@ -70,7 +70,7 @@ PUBLIC = (
     Public("GetSessionMemory", "GET", f"{SESSION}/memory"),
     Public("GetStatus", "GET", f"{SESSION}/status"),
     Public("GetBrief", "GET", f"{SESSION}/brief", types={"lead": bool | None}),
-    Public("GetSessionClaims", "GET", f"{SESSION}/claims"),
+    Public("GetSessionClaims", "GET", f"{SESSION}/claims", types={"project": OptionalId}),
     Public("WhySession", "GET", f"{SESSION}/why", types={"project": OptionalId}),
     Public("PeekMessages", "GET", f"{SESSION}/inbox"),
     Public("ReceiveMessages", "POST", f"{SESSION}/inbox"),
