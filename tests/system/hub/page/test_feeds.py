@@ -62,6 +62,8 @@ def test_every_view_shows_what_happened_and_runs_no_foreign_script(browser: Brow
         page.get_by_role("button", name="Diff").first.click()
         expect(page.get_by_role("complementary", name="Diff")).to_contain_text("new.py")
         expect(page.get_by_role("complementary", name="Diff")).to_contain_text("<script>")
+        place.coord("lock", "name:pr-merge-queue", "--no-wait", agent="bob")
+        expect(page.get_by_role("region", name="Queue")).to_contain_text("bob merges now")
         page.goto(f"{place.hub.url}/alerts")
         expect(page.get_by_role("heading", name="How often each rule is right")).to_be_visible()
         page.goto(f"{place.hub.url}/numbers")

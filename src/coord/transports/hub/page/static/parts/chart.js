@@ -15,7 +15,7 @@ function options(given, width, hover) {
   const axis = {stroke: muted, font: "11px system-ui", ticks: {show: false}, grid: {stroke: line, width: 1}};
   const whole = given.series.every((each) => each.whole);
   return {
-    width, height: HEIGHT, legend: {show: false}, padding: [10, 6, 0, 0],
+    width, height: HEIGHT, legend: {show: false}, padding: [10, 18, 0, 0],
     cursor: {y: false, points: {size: 7}, drag: {x: false, y: false}},
     scales: {x: {time: true, range: (plot) => timeRange(plot.data[0])}, y: {range: (_, __, high) => [0, Math.max(high ?? 0, given.least ?? 1) * 1.12]}},
     axes: [

@@ -11,7 +11,7 @@ const short = (text, most) => (text.length > most ? `…${text.slice(1 - most)}`
 export function waitPicture(graph, state) {
   const {places, columns, rows} = layoutGraph(graph);
   const left = (node) => places.get(node).x * (WIDE + GAP_X) + 2;
-  const head = graph.inCycle.size ? ARC : 6;
+  const head = graph.edges.some((edge) => isArc(edge, left)) ? ARC : 6;
   const top = (node) => places.get(node).y * (HIGH + GAP_Y) + head;
   const width = columns * WIDE + (columns - 1) * GAP_X + 4, height = rows * (HIGH + GAP_Y) - GAP_Y + head + 6;
   const words = graph.edges.map((edge) => `${nameOf(state, edge.from)} waits for ${nameOf(state, edge.to)}`).join("; ");
@@ -24,13 +24,16 @@ export function waitPicture(graph, state) {
         <text x=${WIDE / 2} y=${HIGH / 2 + 4.5}>${short(visible(nameOf(state, node)), 16)}</text></g>`)}</svg></div>`;
 }
 
+// An edge back, or one that passes columns between, is an arc above the others.
+const isArc = (edge, left) => left(edge.to) - left(edge.from) !== WIDE + GAP_X;
+
 function arrow(edge, graph, left, top) {
-  const turned = left(edge.to) <= left(edge.from);
+  const turned = left(edge.to) <= left(edge.from), lift = !turned && isArc(edge, left) ? ARC - 6 : 0;
   const x1 = left(edge.from) + (turned ? WIDE / 2 : WIDE), y1 = top(edge.from) + (turned ? 0 : HIGH / 2);
   const x2 = left(edge.to) + (turned ? WIDE / 2 : 0), y2 = top(edge.to) + (turned ? 0 : HIGH / 2);
-  const bend = turned ? `C${x1} ${y1 - ARC + 6} ${x2} ${y2 - ARC + 6} ${x2} ${y2}` : `C${x1 + 60} ${y1} ${x2 - 60} ${y2} ${x2} ${y2}`;
+  const bend = turned ? `C${x1} ${y1 - ARC + 6} ${x2} ${y2 - ARC + 6} ${x2} ${y2}` : `C${x1 + 60} ${y1 - lift} ${x2 - 60} ${y2 - lift} ${x2} ${y2}`;
   const marked = graph.inCycle.has(edge.from) && graph.inCycle.has(edge.to);
   const label = `${short(visible(resource(edge.resources[0])), LABEL_MAX)}${edge.resources.length > 1 ? ` +${edge.resources.length - 1}` : ""}`;
   return svg`<g class=${marked ? "edge circle" : "edge"}><path d="M${x1} ${y1}${bend}" marker-end="url(#arrow)"></path>
-    <text x=${(x1 + x2) / 2} y=${(y1 + y2) / 2 - (turned ? ARC - 10 : 5)}>${label}</text></g>`;
+    <text x=${(x1 + x2) / 2} y=${(y1 + y2) / 2 - (turned ? ARC - 10 : lift * 0.75 + 5)}>${label}</text></g>`;
 }

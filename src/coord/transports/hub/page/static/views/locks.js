@@ -87,7 +87,7 @@ function waiting(graph, context) {
     ${graph.inCycle.size ? chip("bad", "a deadlock", "These sessions wait for each other") : nothing}</header>
     <div>${graph.nodes.length <= GRAPH_MAX ? waitPicture(graph, state) : html`<p class="muted">${count(graph.nodes.length, "session")} wait for each other: too many for a picture.</p>`}
     <ol class="lines">${repeat(waits.slice(0, 12), (wait) => `${wait.session} ${wait.resources}`, (wait) => html`<li><a href=${link.agent(wait.session)}>${foreign(nameOf(state, wait.session, wait.agent))}</a>
-      <span class="muted">${foreign(waitWords(wait, state, now))}</span>${wait.priority ? html`<span class="tag">priority ${wait.priority}</span>` : nothing}</li>`)}</ol></div>
+      <span class="muted">${foreign(waitWords(wait, state, now))}</span>${wait.priority ? html` <span class="tag">priority ${wait.priority}</span>` : nothing}</li>`)}</ol></div>
     ${waits.length > 12 ? html`<p class="muted">and ${waits.length - 12} more</p>` : nothing}</section>`;
 }
 

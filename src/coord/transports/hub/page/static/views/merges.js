@@ -1,9 +1,9 @@
 // Merges: what was merged, what was refused and why, and the diff of each.
 
 import {get} from "../core/api.js";
-import {derived, matches} from "../core/derive.js";
+import {byResource, derived, matches} from "../core/derive.js";
 import {diffRows, parseDiff} from "../core/diff.js";
-import {ago, count, quoted} from "../core/format.js";
+import {ago, count, ordinal, quoted} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {signal, touch} from "../core/store.js";
 import {command} from "../parts/act.js";
@@ -33,10 +33,22 @@ function render(context) {
   const chosen = query.diff ? all.find((item) => String(item.offset) === query.diff) : null;
   return html`${heading("Merges", `${counts.merged ?? 0} merged · ${counts.refused ?? 0} refused · ${count(counts.commit ?? 0, "commit")}`, html`${filterField(q, (text) => setQuery({q: text}), "Filter merges")}
       ${choice("Show", which, [["", "Merges"], ["refused", "Refused"], ["commit", "Commits"]], (value) => setQuery({show: value, diff: ""}))}`)}
+    ${waiting(context)}
     ${shown.length ? html`<div class="split ${chosen ? "open diffs" : ""}"><ul class="merges">${repeat(shown.slice(0, 200), (item) => `${item.offset} ${item.branch}`, (item) => html`<li>${card(item, chosen, context)}</li>`)}</ul>
         ${chosen ? diffPanel(chosen, context) : nothing}</div>`
       : q || which ? empty("Nothing fits", q ? "Press escape to see everything." : "Nothing of this kind has happened yet.")
       : empty("Nothing was merged yet", html`${code("coord merge BRANCH")} merges a branch after it has checked locks, fences and tests; what it refuses is explained here.`)}`;
+}
+
+// Merges run one after the other, under a lock: who has it, and who waits for it.
+const QUEUE = "name:pr-merge-queue";
+
+function waiting({state, now}) {
+  const found = byResource(state).find((row) => row.resource === QUEUE);
+  if (!found) return nothing;
+  const line = (each, words) => html`<li>${agent(each.session, each.agent, state)} <span class="muted">${words}, ${time(each.since_ms, ago(each.since_ms, now))}</span></li>`;
+  return html`<section class="panel pad" aria-label="Queue"><h2>Queue</h2><ol class="lines">${found.locks.map((lock) => line(lock, html`merges now: ${foreign(lock.reason || "a branch")}`))}${
+    found.waits.map((wait, place) => line(wait, `waits, ${ordinal(place + 1)}`))}</ol></section>`;
 }
 
 function card(item, chosen, {state, now}) {
