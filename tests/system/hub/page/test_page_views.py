@@ -223,6 +223,10 @@ def test_an_address_shows_the_same_to_somebody_else(browser: Browser, site: Site
         page.get_by_role("button", name="Cards").click()
         expect(page.get_by_role("list", name="Agents")).to_have_count(0)
         expect(page).to_have_url(f"{host}/now?shape=cards")
+        for name in ("now", "locks", "activity", "messages", "merges", "alerts"):
+            page.goto(f"{host}/{name}?q=nobody")
+            expect(page.get_by_role("heading", name=re.compile("(No .* fits|Nothing fits)"))).to_be_visible()
+            expect(page.locator("main")).to_contain_text("Press escape")
         page.goto(f"{host}/locks?on=name:deploy&q=cleo")
         expect(page.get_by_role("complementary", name="Details of name:deploy")).to_be_visible()
         page.keyboard.press("Escape")

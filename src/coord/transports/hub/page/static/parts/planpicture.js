@@ -108,7 +108,7 @@ customElements.define("coord-plan", class extends HTMLElement {
     const marks = ["node", small ? "small" : "", critical.has(name) ? "critical" : "", fits(q, task, word) ? "" : "dim", at === this.#focus ? "lit" : ""].join(" ");
     const label = `${name} ${task.title ?? ""}`.trim() + `: ${word}${task.agent ? `, ${task.agent}` : ""}${task.priority ? `, priority ${task.priority}` : ""}`;
     return html`<a class=${marks} data-tone=${toneOf(word)} data-at=${at} data-row href=${link.task(project, name)} aria-label=${label} title=${label} ${css({translate: `${x}px ${y}px`})}>
-      ${small ? nothing : html`<i class="dot" aria-hidden="true"></i><b>${foreign(name)}</b> <span class="muted">${foreign(task.title ?? "")}</span>`}</a>`;
+      ${small ? nothing : html`<i class="dot" aria-hidden="true"></i><b>${foreign(name)}</b>${task.title ? html` <span class="muted">${foreign(task.title)}</span>` : nothing}`}</a>`;
   }
 
   // One path for each way to draw an edge: few elements are cheaper than many.

@@ -73,7 +73,7 @@ function render(context) {
   if (past.follow(live, state.offset, !who.project)) learn(past.items.slice(-200));
   const filter = {agent: query.agent, kind: query.kind, file: query.file, task: query.task, q: query.q, all: query.all};
   const shape = query.shape === "lanes" ? "lanes" : "feed";
-  return html`${heading("Activity", detail(context), html`${filterField(query.q ?? "", (text) => setQuery({q: text}), "Filter what happened")}
+  return html`${heading("Activity", detail(context), html`${filterField(query.q ?? "", (text) => setQuery({q: text}), "Filter events")}
       ${choice("Shape", shape, [["feed", html`${icon("rows")} Feed`], ["lanes", html`${icon("activity")} Lanes`]], (value) => setQuery({shape: value === "feed" ? "" : value}))}`)}
     ${filters(filter, state)}
     ${shape === "lanes" ? laneView(context, filter) : feedView(context, filter)}`;

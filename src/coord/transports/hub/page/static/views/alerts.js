@@ -32,7 +32,7 @@ function render(context) {
   const closed = (alerts ?? []).filter((each) => each.closed_ms && fits(each));
   return html`${heading("Alerts", open.length ? count(open.length, "open alert") : "", filterField(q, (text) => setQuery({q: text}), "Filter alerts"))}
     ${open.length ? html`<ul class="cards wide">${repeat(open, (each) => each.id, (each) => html`<li>${openAlert(each, context)}</li>`)}</ul>`
-      : empty("All is calm", q ? "No open alert fits." : "The hub looks every minute: stuck agents, deadlocks, collisions, questions that nobody answers.")}
+      : q ? empty("No open alert fits", "Press escape to see all of them.") : empty("All is calm", "The hub looks every minute: stuck agents, deadlocks, collisions, questions that nobody answers.")}
     ${error ? failed(error, () => { record.value = {...record.value, key: ""}; touch(); }) : alerts === null ? skeleton(4) : html`
       <section aria-labelledby="rules"><header class="heading"><h2 id="rules">How often each rule is right</h2><span class="detail">over its newest 20 alerts; below 80% it only informs</span></header>
         <ul class="rules">${rules.map(rule)}</ul></section>

@@ -69,6 +69,7 @@ function render(context) {
     ${stored.value.error && !forbidden ? failed(stored.value.error, () => { stored.value = {...stored.value, key: ""}; touch(); }) : nothing}
     ${forbidden ? empty("Messages are not for this token", "It sees one project, and messages belong to none.")
       : !all.length ? (stored.value.loaded ? empty("Nobody has written yet", html`Agents write to each other with <code>coord send</code>; you write with the button above, or with the key <kbd>c</kbd>.`) : skeleton(6))
+      : q && !shown.length ? empty("No message fits", "Press escape to see all of them.")
       : html`<div class="mail ${query.with ? "chosen" : ""}"><nav class="panel" aria-label="Conversations"><ul>${repeat(shown, (one) => one.key, (one) => entry(one, chosen, context))}</ul></nav>
         ${chosen ? thread(chosen, context) : html`<div class="panel thread"><p class="muted note">This conversation is not in the log any more.</p></div>`}</div>`}`;
 }

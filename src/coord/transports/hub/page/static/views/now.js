@@ -154,7 +154,7 @@ function agentCard(session, {state, now}) {
   const locks = locksBySession(state).get(session.session)?.length ?? 0, depth = queueDepth(session, state, now);
   return html`<a class="card agent" href=${link.agent(session.session)} data-tone=${found.tone} data-row>
     <header>${foreign(session.agent ?? session.session, "name cut")}<span class="end">${chip(found.tone, found.word)}</span></header>
-    <p class="cut muted small">${foreign(kindWords(session) || "—")}</p>
+    ${kindWords(session) ? html`<p class="cut muted small">${foreign(kindWords(session))}</p>` : nothing}
     ${found.words ? html`<p class="clamp" title=${found.words}>${foreign(found.words)}</p>` : nothing}
     <p class="cut small">${task ? html`${icon("task")} <b>${foreign(task.task)}</b> <span class="muted">${foreign(task.title ?? "")}</span>` : html`<span class="muted">no task</span>`}</p>
     ${session.file && found.tone !== "work" ? html`<p class="cut small muted">${icon("file")} ${foreign(resource(session.file))}</p>` : nothing}
