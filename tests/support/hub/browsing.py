@@ -17,6 +17,9 @@ from tests.support.hub.process import PATIENCE_S, RunningHub, private_home, serv
 
 CHROMIUM = shutil.which("chromium") or ""
 PATIENCE_MS = PATIENCE_S * 1000
+VIOLATION = "violates the policy:"
+WATCH = f"""addEventListener("securitypolicyviolation", event =>
+  console.error("{VIOLATION}", event.effectiveDirective, event.blockedURI, event.sample))"""
 
 
 class Place(NamedTuple):
@@ -71,15 +74,28 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
+def watched(page: Page) -> Iterator[list[str]]:
+    """Yield what the console of a page says; a page that violates its policy fails."""
+    complaints: list[str] = []
+    page.add_init_script(WATCH)
+    page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    yield complaints
+    page.evaluate("0")  # what the page has said arrives before an answer
+    assert [each for each in complaints if VIOLATION in each] == []
+
+
+@contextmanager
 def logged_in(
     browser: Browser, place: Place, role: str = "admin", **options: Any
 ) -> Iterator[tuple[Page, list[str]]]:
     """Yield the page after a login in a new profile, once it is live, and the complaints of its console."""
-    with closing(browser.new_context(**options)) as context, closing(context.new_page()) as page:
+    with (
+        closing(browser.new_context(**options)) as context,
+        closing(context.new_page()) as page,
+        watched(page) as complaints,
+    ):
         context.set_default_timeout(PATIENCE_MS)
-        complaints: list[str] = []
-        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         page.goto(place.link(role))
         page.wait_for_url(f"{place.hub.url}/")
         page.get_by_text("Live", exact=True).wait_for()

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from coord.core.tokens.schema import Role
 from coord.transports.hub.page.assets import FOLDER
-from tests.support.hub.browsing import PATIENCE_MS
+from tests.support.hub.browsing import PATIENCE_MS, watched
 from tests.support.hub.site import Site
 
 PROJECT = "shop"
@@ -76,6 +76,13 @@ def fill(site: Site) -> None:
     send(site, token, "/v1/messages", session="s-ada", kind="info", subject="The schema is there", body="Go")
 
 
+def login_link(site: Site, token: str) -> str:
+    """Return a link that logs a browser in with a token, once."""
+    code: list[str] = []
+    site.thread._in_loop(lambda: code.append(site.hub.links.add(token)))
+    return f"http://{site.address}/login#{code[0]}"
+
+
 @contextmanager
 def visit(
     browser: Browser, site: Site, role: Role = Role.ADMIN, path: str = "/", script: str = "", **options: Any
@@ -84,17 +91,15 @@ def visit(
 
     A script, if given, runs before those of the page.
     """
-    code: list[str] = []
-    token = site.token(role)
-    site.thread._in_loop(lambda: code.append(site.hub.links.add(token)))
-    with closing(browser.new_context(**options)) as context, closing(context.new_page()) as page:
+    with (
+        closing(browser.new_context(**options)) as context,
+        closing(context.new_page()) as page,
+        watched(page) as complaints,
+    ):
         context.set_default_timeout(PATIENCE_MS)
-        complaints: list[str] = []
         if script:
             page.add_init_script(script)
-        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.goto(f"http://{site.address}/login#{code[0]}")
+        page.goto(login_link(site, site.token(role)))
         page.wait_for_url(f"http://{site.address}/")
         live(page)
         if path != "/":
