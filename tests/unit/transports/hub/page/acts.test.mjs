@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {acts, many, typed} from "../../../../../src/coord/transports/hub/page/static/core/acts.js";
+import {acts, group, many, MANY_MAX, ofAgent, ofLock, ofQuestion, ofTask, remedyActs, typed} from "../../../../../src/coord/transports/hub/page/static/core/acts.js";
 import {commandLine, quoted} from "../../../../../src/coord/transports/hub/page/static/core/format.js";
 
 const LOCK = {session: "s-ada", agent: "ada", resource: "file:src/a.py", fence: 7};
@@ -75,4 +75,60 @@ test("an act on many has the words of one and the commands of all", () => {
   assert.equal(all.title, "Skip 2 tasks");
   assert.equal(all.command({reason: "x"}).split("\n").length, 2);
   assert.deepEqual([all.undo, all.hurts, all.role], [undefined, true, "admin"]);
+});
+
+const ids = (found) => found.map((each) => each.id);
+
+test("what can be done to a thing depends on its state", () => {
+  assert.deepEqual(ids(ofTask(TASK, "failed")), ["retry", "skip", "reset"]);
+  assert.deepEqual(ids(ofTask({...TASK, state: "in_progress", session: "s"}, "expired")), ["message", "reassign", "reset"]);
+  assert.deepEqual([ids(ofTask(TASK, "done")), ids(ofTask(TASK, "skipped")), ids(ofTask({...TASK, state: undefined}, "waiting"))], [["reset"], ["retry", "reset"], ["assign", "skip"]]);
+  assert.deepEqual(ids(ofLock(LOCK)), ["preempt", "release", "steal", "message"]);
+  const agent = {session: "s-ada", agent: "ada", project: "shop"};
+  assert.deepEqual(ids(ofAgent(agent, new Map())), ["message", "disable", "end"]);
+  assert.deepEqual(ids(ofAgent(agent, new Map([["shop/ada", {disabled: true}]]))), ["message", "enable", "end"]);
+  assert.deepEqual(ids(ofAgent({session: "s"}, new Map())), ["message", "end"]);
+  assert.deepEqual(ofQuestion({id: "q", options: ["yes"]}).map((each) => each.label), ["yes", "Other…", "Withdraw"]);
+  assert.deepEqual(ofQuestion({id: "q", kind: "permission", options: ["allow"]}).map((each) => each.label), ["allow", "Withdraw"]);
+  assert.deepEqual(ofQuestion({id: "q"}).map((each) => each.label), ["Answer…", "Withdraw"]);
+});
+
+test("what matches is grouped by what can be done to it, up to a limit", () => {
+  const each = Array.from({length: MANY_MAX + 5}, (_, at) => ({label: `T-${at}`, acts: ofTask({...TASK, task: `T-${at}`}, at ? "failed" : "done")}));
+  const [reset, retry, skip] = group(each, "task");
+  assert.deepEqual([reset.label, reset.each.length, retry.label, skip.id], ["Reset 200 of 205 tasks", MANY_MAX, "Retry 200 of 204 tasks", "many_skip"]);
+  assert.equal(reset.command({reason: "x"}).split("\n").length, MANY_MAX);
+  assert.deepEqual(ids(group(each.slice(0, 1), "task")), ["reset"], "one alone can be undone");
+  assert.equal(many([{label: "ada", act: acts.end(LOCK)}, {label: "bob", act: acts.end(LOCK)}], "agent").label, "End the sessions of 2 agents");
+});
+
+test("the undo of a mode of work is what was before", () => {
+  assert.equal(acts.hold("stopped").undo({before: "paused"}).id, "pause");
+  assert.equal(acts.hold("stopped").undo({before: "on"}).id, "resume");
+});
+
+test("a reply says whom it answers, and a new message asks to whom it goes", () => {
+  const reply = acts.message("s-bob", "bob", {id: "m1", subject: "look"});
+  assert.deepEqual([reply.title, reply.fields.find((field) => field.name === "subject").value], ["Reply", "Re: look"]);
+  assert.equal(reply.request({kind: "reply", subject: "x"}).body.reply_to, "m1");
+  const free = acts.message();
+  assert.deepEqual([free.fields[0].name, free.command({to: "", kind: "warn", subject: "x"}), free.request({to: " s-ada ", kind: "warn", subject: "x"}).body.to], ["to", "coord broadcast warn x", "s-ada"]);
+});
+
+// The commands of `core/why`, as its source has them: the test of the same name in Python gives them.
+test("every remedy of the hub is an act, or one that needs a terminal", () => {
+  const remedies = JSON.parse(process.env.REMEDIES ?? "[]");
+  const known = {project: "shop", tables: {
+    questions: new Map([["X", {id: "X", options: ["yes"]}]]), sessions: new Map(), tasks: new Map(), locks: new Map([["1", {...LOCK, resource: "X"}]])}};
+  const inTerminal = ["track", "task claim", "merge"];
+  for (const words of remedies) {
+    const found = remedyActs(words, known), alone = inTerminal.some((each) => words.join(" ").startsWith(each));
+    assert.equal(found.length > 0, !alone, words.join(" "));
+    for (const act of found) assert.match(act.command({}), /^coord /);
+  }
+  assert.deepEqual(ids(remedyActs(["steal", "file:src/a.py", "--force"], {...known, tables: {...known.tables, locks: new Map([["1", LOCK]])}})), ["release"]);
+  assert.deepEqual(remedyActs(["decide", "gone", "ANSWER"], known), []);
+  assert.deepEqual(remedyActs(["steal", "gone"], known), []);
+  assert.equal(remedyActs(["limits", "set", "max_agents=4"], known)[0].command(), "coord --project shop limits set max_agents=4");
+  assert.deepEqual(remedyActs(["dance"], known), []);
 });

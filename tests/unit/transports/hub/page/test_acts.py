@@ -1,22 +1,20 @@
 """Every act of the page, sent as a browser sends it: it works, names its person, and needs its role."""
 
-import json
 import shlex
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from coord.core.alerts.commands import CheckAlerts
+from coord.core.identity import Caller
+from coord.core.sessions.commands import UpdateSession
 from coord.transports.cli.parser import parse
 from tests.support.hub.harness import ADDRESS, HOST, HubHarness, Reply
+from tests.support.hub.page_acts import NODE, printed_acts
 
-NODE = shutil.which("node") or ""
 pytestmark = pytest.mark.skipif(not NODE, reason="node is not installed")
-HERE = Path(__file__).parent
 COOKIE = f"coord_token_{HOST.rpartition(':')[2]}"
 
 
@@ -60,6 +58,9 @@ def prepared(hub: HubHarness) -> dict[str, Any]:
     ask("POST", "/v1/projects/p/tasks/busy/claim", {"session": "s-ada", "agent": "ada", "lease_ms": 60_000})
     asked = [ask("POST", "/v1/questions", {"session": "s-ada", "text": each})["id"] for each in ("x?", "y?")]
     other = ask("POST", "/v1/tokens", {"role": "view"})["info"]["id"]
+    engine = hub.store.engine("local")
+    engine.call(UpdateSession(caller=Caller("s-ada", agent="ada"), merge_blob={"context_percent": 95}))
+    engine.call(CheckAlerts(()))
     return {
         "locks": [{"session": "s-ada", "agent": "ada", "resource": file} for file in files],
         "open_task": {"project": "p", "task": "open"},
@@ -72,28 +73,23 @@ def prepared(hub: HubHarness) -> dict[str, Any]:
         },
         "question": {"id": asked[0]},
         "other_question": {"id": asked[1]},
+        "alert": {"id": "a1"},
         "token": {"id": other},
+        "limit": "max_active_sessions",
     }
-
-
-def acts_for(records: dict[str, Any]) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [NODE, str(HERE / "print_acts.mjs"), json.dumps(records)], capture_output=True, text=True, check=True
-    )
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
 
 
 def test_every_act_works_and_the_log_names_its_person_and_address(hub: HubHarness) -> None:
     """AUD-21: with a cookie nobody names a session, and none of it is done in the name of an agent."""
     records = prepared(hub)
-    token = hub.new_token("admin")
-    for number, act in enumerate(acts_for(records)):
-        before = len(hub.events())
+    tokens = {tenant: hub.new_token("admin", tenant) for tenant in ("local", "acme")}
+    for number, act in enumerate(printed_acts(records)):
+        tenant = "acme" if act["id"] == "set_limit" else "local"  # which has limits
+        before = len(hub.events(tenant))
         for place, one in enumerate(act["requests"]):
-            reply = send(hub, token, one, f"k{number}-{place}")
+            reply = send(hub, tokens[tenant], one, f"k{number}-{place}")
             assert reply.status < 300, (act["id"], reply)
-        new = hub.events()[before:]
+        new = hub.events(tenant)[before:]
         assert new, f"{act['id']} is not in the log"
         assert {(each["origin"]["user"], each["origin"]["address"]) for each in new} == {("ida", ADDRESS)}, (
             act
@@ -112,7 +108,7 @@ def test_every_act_works_and_the_log_names_its_person_and_address(hub: HubHarnes
 def test_a_repeated_act_happens_once(hub: HubHarness) -> None:
     records = prepared(hub)
     token = hub.new_token("operate")
-    message = acts_for(records)[0]["requests"][0]
+    message = printed_acts(records)[0]["requests"][0]
     first, again = (send(hub, token, message, "same") for _ in range(2))
     assert first.body == again.body
     assert len([each for each in hub.events() if each["event"] == "message.sent"]) == 1
@@ -120,7 +116,7 @@ def test_a_repeated_act_happens_once(hub: HubHarness) -> None:
 
 def test_a_role_below_is_refused_each_act(hub: HubHarness) -> None:
     """What the page does not draw, the hub refuses as well; nothing is logged."""
-    acts = acts_for(prepared(hub))
+    acts = printed_acts(prepared(hub))
     tokens = {role: hub.new_token(role) for role in ("view", "operate")}
     before = len(hub.events())
     for act in acts:
@@ -148,7 +144,7 @@ def test_a_token_of_a_session_is_no_person(hub: HubHarness) -> None:
 
 def test_every_command_can_be_typed(hub: HubHarness) -> None:
     """The program reads each line as a command with these arguments."""
-    for act in acts_for(prepared(hub)):
+    for act in printed_acts(prepared(hub)):
         for line in act["command"].split(" && "):
             words = shlex.split(line)
             assert words[0] == "coord"

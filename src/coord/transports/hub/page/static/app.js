@@ -2,6 +2,7 @@
 // A view is {path, title, key, icon, order, render(context)}; `views/index.js` lists them. The context has
 // state (tables, recent, versions), now, who, hub, values and query of the address, and the filter `q`.
 
+import {acts, HOLDS} from "./core/acts.js";
 import * as away from "./core/away.js";
 import * as keys from "./core/keys.js";
 import * as router from "./core/router.js";
@@ -9,7 +10,7 @@ import * as store from "./core/store.js";
 import {needsYou} from "./core/derive.js";
 import {ago, clock, count, duration, resource, visible, when} from "./core/format.js";
 import {open as openReport} from "./core/report.js";
-import {command} from "./parts/act.js";
+import {command, perform} from "./parts/act.js";
 import {start as startTitles} from "./parts/cut.js";
 import {close, open} from "./parts/dialog.js";
 import {chip, failed, html, icon, nothing, render, skeleton} from "./parts/html.js";
@@ -17,7 +18,7 @@ import {pick} from "./parts/menu.js";
 import {start as startNotices} from "./parts/notify.js";
 import {nextTheme, start as startTheme, theme, THEMES} from "./parts/theme.js";
 import {playOrPause, stepBack, stepOn, timebar, toggle} from "./parts/timebar.js";
-import {focusNewest, toast, toasts} from "./parts/toast.js";
+import {focusNewest, toast, toasts, undoLast} from "./parts/toast.js";
 import {views} from "./views/index.js";
 
 const listed = views.filter((view) => view.order !== undefined).sort((one, other) => one.order - other.order);
@@ -169,6 +170,10 @@ function palette() {
   for (const name of new Set([...tables.locks.values()].map((lock) => lock.resource))) {
     choices.push({label: resource(name), kind: "lock", icon: "file", run: jump(router.link.lock(name))});
   }
+  const {tables: {held}} = store.liveState();
+  for (const spec of [acts.message(), ...(held.size ? [acts.resume(held.get("")?.mode)] : []), ...Object.keys(HOLDS).filter((mode) => held.get("")?.mode !== mode).map(acts.hold)]) {
+    if (store.may(spec.role)) choices.push({label: spec.title, kind: "act", icon: "play", run: () => perform(spec)});
+  }
   choices.push({label: "Change the theme", kind: "action", icon: "sun", run: nextTheme});
   pick({title: "Jump to", placeholder: "An agent, a task, a file, a view …", choices});
 }
@@ -180,6 +185,8 @@ function bindKeys() {
   keys.bind("j", "Next row", () => keys.moveFocus(1));
   keys.bind("k", "Row before", () => keys.moveFocus(-1));
   keys.bind("n", "To the newest notice", focusNewest);
+  keys.bind("a", "To the acts of a row, or of the view", keys.focusAct);
+  keys.bind("u", "Undo the last act, where it can be undone", undoLast);
   keys.bind("Escape", "Back, or out of a filter", back);
   keys.bind("h", "Look back in time, or return to what is now", toggle, "Time");
   keys.bind("[", "Entry before", stepBack, "Time");
@@ -215,6 +222,11 @@ bindKeys();
 keys.start();
 away.start();
 startNotices();
-store.effect(() => render(page(), root));
+store.effect(() => {
+  const back = keys.holdFocus();
+  render(page(), root);
+  back();
+});
+store.effect(() => { if (store.status.value.state === "denied") close(); });
 followFocus();
 void store.start();

@@ -4,6 +4,7 @@
 //   {id, label, title, role, hurts, words, fields, reason, command(values), request(values), done, undo(answer, values)}
 //
 // `reason` is the field of the body for the reason; where the act hurts, it is required. `undo` returns another act.
+// `all` is the label of an act on many, if it is another one. `ofAgent`, `ofTask` and `ofLock` say what can be done.
 // Requests name no session: the hub knows whose browser it is.
 
 import {path, queryOf} from "./api.js";
@@ -54,7 +55,7 @@ const giveBack = (lock) => ({
 });
 
 const preempt = (lock) => ({
-  id: "preempt", label: "Ask for it", verb: "Ask", title: `Ask ${whose(lock)} for ${resource(lock.resource)}`, role: "admin", hurts: true, reason: "reason", done: `Asked ${whose(lock)}`,
+  id: "preempt", label: "Ask for it", all: "Ask for", verb: "Ask", title: `Ask ${whose(lock)} for ${resource(lock.resource)}`, role: "admin", hurts: true, reason: "reason", done: `Asked ${whose(lock)}`,
   words: "Its holder is asked to release it, and loses it when the time is over.",
   fields: [{name: "grace", label: "Time to release it, in seconds", type: "number", value: "60", min: 0, max: 86_400, focus: false},
     {name: "priority", label: "Priority, above the holder's", type: "number", value: "10", min: -100, max: 100, focus: false}],
@@ -114,21 +115,24 @@ const withdraw = (question) => ({
 
 const closeAlert = (alert, right) => ({
   id: "close_alert", label: right ? "Right" : "False alarm", title: right ? "Close: the alert was right" : "Close: a false alarm", verb: "Close", role: "operate", reason: "note", done: "Closed",
+  words: right ? "The precision of its rule rises." : "The precision of its rule falls; a rule that is wrong too often only informs.",
   command: (values) => coord("alerts", "close", alert.id, right ? "--true" : "--false", ...because(values, "note")),
   request: (values) => ({path: path`/v1/alerts/${alert.id}/close`, body: {right, ...given({note: line(values.note)})}}),
 });
 
 export const MESSAGE_KINDS = ["request", "status", "warn", "reply", "handoff", "emergency"];
 
-// `to` is a session, an agent, role:NAME or group:NAME; empty for everybody.
-function message(to = "", whom = to) {
-  const body = (values) => String(values.body ?? "").trim();
+// `to` is a session, an agent, role:NAME or group:NAME; empty for everybody. Without it the person fills it in.
+function message(to, whom = to, answered = null) {
+  const body = (values) => String(values.body ?? "").trim(), address = (values) => to ?? line(values.to);
   return {
-    id: "message", label: "Message…", title: to ? `Message to ${whom}` : "Message to everybody", verb: "Send", role: "operate", done: "Sent",
-    words: "An emergency stops the edits and commands of those who get it, until they acknowledge it.",
-    fields: [{name: "kind", label: "Kind", options: MESSAGE_KINDS, value: MESSAGE_KINDS[0]}, {name: "subject", label: "Subject", required: true}, {name: "body", label: "More", rows: 4, focus: false}],
-    command: (values) => coord(...(to ? ["send", to] : ["broadcast"]), values.kind, {free: line(values.subject) || "SUBJECT"}, ...option("body", body(values))),
-    request: (values) => ({path: "/v1/messages", body: given({to, kind: values.kind, subject: line(values.subject), body: body(values)})}),
+    id: "message", label: "Message…", all: "Message", title: answered ? "Reply" : to ? `Message to ${whom}` : to === "" ? "Message to everybody" : "Write a message", verb: "Send", role: "operate", done: "Sent",
+    words: "Agents read it before their next step. An emergency stops their edits and commands until they acknowledge it.",
+    fields: [...(to === undefined ? [{name: "to", label: "To (a session, an agent, role:NAME or group:NAME; empty: everybody)"}] : []),
+      {name: "kind", label: "Kind", options: MESSAGE_KINDS, value: answered ? "reply" : MESSAGE_KINDS[0]},
+      {name: "subject", label: "Subject", required: true, focus: to !== undefined, value: answered ? `Re: ${answered.subject}`.slice(0, 200) : ""}, {name: "body", label: "More", rows: 4, focus: false}],
+    command: (values) => coord(...(address(values) ? ["send", address(values)] : ["broadcast"]), values.kind, {free: line(values.subject) || "SUBJECT"}, ...option("body", body(values))),
+    request: (values) => ({path: "/v1/messages", body: given({to: address(values), kind: values.kind, subject: line(values.subject), body: body(values), reply_to: answered?.id})}),
   };
 }
 
@@ -144,7 +148,7 @@ const switchAgent = (enabled) => (project, agent) => ({
 const enable = switchAgent(true), disable = switchAgent(false);
 
 const end = (session) => ({
-  id: "end", label: "End session", title: `End the session of ${whose(session)}`, verb: "End it", role: "admin", hurts: true, reason: "reason", done: `Ended ${whose(session)}`,
+  id: "end", label: "End session", all: "End the sessions of", title: `End the session of ${whose(session)}`, verb: "End it", role: "admin", hurts: true, reason: "reason", done: `Ended ${whose(session)}`,
   words: "Its locks and claims end, and those of its sub-agents; what it still sends is refused. Its process is not killed.",
   command: (values) => coord("dereg", session.session, "--force", ...because(values)),
   request: (values) => ({method: "DELETE", path: path`/v1/sessions/${session.session}` + queryOf({force: true, reason: line(values.reason)})}),
@@ -152,7 +156,7 @@ const end = (session) => ({
 
 // --- all agents ---
 
-const HOLDS = {
+export const HOLDS = {
   paused: ["pause", "Pause all", "No agent gets a new task until you resume. All finish what they have.", "Paused"],
   draining: ["drain", "Drain", "No agent gets a new task. All finish what they have, and workers end.", "Draining"],
   stopped: ["stop", "Emergency stop", "The next edit or command of every agent is stopped, and nobody gets a lock or a task. You can resume.", "All agents are stopped"],
@@ -161,7 +165,7 @@ const HOLDS = {
 function hold(mode) {
   const [verb, label, words, done] = HOLDS[mode];
   return {
-    id: verb, label, title: label, verb: label, role: "admin", hurts: true, reason: "reason", words, done, undo: () => resume(mode),
+    id: verb, label, title: label, verb: label, role: "admin", hurts: true, reason: "reason", words, done, undo: (answer) => (HOLDS[answer?.before] ? hold(answer.before) : resume(mode)),
     command: (values) => coord(verb, ...because(values)),
     request: (values) => ({method: "PUT", path: "/v1/work-mode", body: {mode, ...given({reason: line(values.reason)})}}),
   };
@@ -229,11 +233,68 @@ const decideReaction = (letter, again) => ({
 export const acts = {release, steal, preempt, retry, skip, reset, assign, answer, withdraw, closeAlert, message, enable, disable, end, hold, resume,
   setSetting, setLimit, createToken, revokeToken, decideReaction, giveBack};
 
-// One act for many: the same words, fields and reason for each; `each` is [{label, act}].
-export function many(each, noun, nouns) {
-  const [first] = each, total = count(each.length, noun, nouns);
-  return {
-    ...first.act, id: `many_${first.act.id}`, label: `${first.act.label.replace("…", "")} ${total}`, title: `${first.act.label.replace("…", "")} ${total}`, undo: undefined,
-    each, command: (values) => each.map((one) => one.act.command(values)).join("\n"),
-  };
+// --- what can be done ---
+
+const talkTo = (record) => message(record.session, whose(record));
+
+export const ofLock = (lock) => [preempt(lock), release(lock), steal(lock), talkTo(lock)];
+
+// `agents` are the records of disabled and limited agents.
+export function ofAgent(session, agents) {
+  const known = session.project && session.agent;
+  return [talkTo(session), ...(known ? [(agents.get(`${session.project}/${session.agent}`)?.disabled ? enable : disable)(session.project, session.agent)] : []), end(session)];
 }
+
+// `word` is the state as people say it, `names` are the agents that it can be given to.
+export function ofTask(task, word, names) {
+  if (word === "failed" || word === "errored") return [retry(task), skip(task), reset(task)];
+  if (word === "done") return [reset(task)];
+  if (word === "skipped") return [retry(task), reset(task)];
+  return task.state === "in_progress" ? [talkTo(task), assign(task, names), reset(task)] : [assign(task, names), skip(task)];
+}
+
+export function ofQuestion(question) {
+  const options = question.options ?? [];
+  return [...options.map((option) => answer(question, option)), ...(question.kind === "permission" ? [] : [answer(question, undefined, {other: options.length > 0})]), withdraw(question)];
+}
+
+// --- many at once ---
+
+export const MANY_MAX = 200;
+
+// One act for many: the same words, fields and reason for each; `each` is [{label, act}], of which the first 200 count.
+export function many(each, noun, nouns) {
+  const some = each.slice(0, MANY_MAX), [first] = some, words = first.act.all ?? first.act.label.replace("…", "");
+  const label = `${words} ${each.length > MANY_MAX ? `${MANY_MAX} of ` : ""}${count(each.length, noun, nouns)}`;
+  return {...first.act, id: `many_${first.act.id}`, label, title: label, undo: undefined, each: some, command: (values) => some.map((one) => one.act.command(values)).join("\n")};
+}
+
+// What can be done to how many of several: [act on many]. `each` is [{label, acts}].
+export function group(each, noun, nouns) {
+  const found = new Map();
+  for (const {label, acts: can} of each) {
+    for (const act of can) found.set(act.id, [...(found.get(act.id) ?? []), {label, act}]);
+  }
+  return [...found.values()].map((some) => (some.length > 1 ? many(some, noun, nouns) : some[0].act));
+}
+
+// --- what frees something ---
+
+const REMEDIES = {
+  decide: ([id], {tables}) => (tables.questions.has(id) ? ofQuestion(tables.questions.get(id)).slice(0, -1) : []),
+  dereg: ([session], {tables}) => [end(tables.sessions.get(session) ?? {session})],
+  register: ([, session], {tables}) => [end(tables.sessions.get(session) ?? {session})],
+  // Whoever waits gets a lock that is released; one that is taken over would stay with the reader.
+  steal: ([name], {tables}) => held(tables, name).map(release),
+  preempt: ([name], {tables}) => held(tables, name).map(preempt),
+  agent: ([, name], {project}) => [enable(project, name)],
+  limits: ([, setting], {project}) => [setSetting({name: setting.split("=")[0], project}, setting.split("=")[1])],
+  task: ([verb, name], {project, tables}) => ({retry, reset}[verb] ? [{retry, reset}[verb](tables.tasks.get(`${project}/${name}`) ?? {project, task: name})] : []),
+  resume: () => [resume()],
+  track: () => [],
+  merge: () => [],
+};
+const held = (tables, name) => [...tables.locks.values()].filter((lock) => lock.resource === name || lock.resource === `file:${name}`);
+
+// The acts that do what a remedy of the hub says, by the words of its command; [] where only a terminal can.
+export const remedyActs = ([verb, ...words], known) => REMEDIES[verb]?.(words, known) ?? [];

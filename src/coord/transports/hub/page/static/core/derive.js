@@ -283,6 +283,10 @@ const TONES = ["ask", "bad", "wait", "work", "idle"];
 // Whether a session is an agent's: not that of a person, and not the one under which a reader acts on this page.
 export const isAgent = (session) => !session.person;
 
+// The names of the agents of a project, in order.
+export const agentNames = derived(["sessions"], (state, project) =>
+  [...new Set([...state.tables.sessions.values()].filter((each) => isAgent(each) && each.agent && each.project === project).map((each) => each.agent))].sort());
+
 // The agents to show, those first that need somebody.
 export const sessionList = derived(["sessions", "questions", "waits", "tasks", "locks"], (state, minute) => {
   const rows = [...state.tables.sessions.values()].filter(isAgent).map((session) => ({

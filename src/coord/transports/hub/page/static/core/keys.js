@@ -22,20 +22,49 @@ export function next(known, started, key) {
 const types = (element) =>
   element?.closest?.("input, textarea, select, [contenteditable]") && element.type !== "checkbox";
 
+const rowsShown = () => [...document.querySelectorAll("main [data-row]")].filter((row) => row.offsetParent !== null);
+const CAN_FOCUS = "a[href], button, [tabindex]"; // in a text field, keys would be typed
+
 // Puts the focus on the row before or after the one that has it.
 export function moveFocus(step) {
-  const rows = [...document.querySelectorAll("main [data-row]")].filter((row) => row.offsetParent !== null);
+  const rows = rowsShown();
   if (!rows.length) return;
   const at = rows.indexOf(document.activeElement?.closest?.("[data-row]"));
-  const row = rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))];
-  (row.matches("a, button, [tabindex]") ? row : row.querySelector("a, button") ?? row).focus();
+  focusRow(rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))]);
+}
+
+function focusRow(row) {
+  (row.matches(CAN_FOCUS) ? row : row.querySelector(CAN_FOCUS) ?? row).focus();
   row.scrollIntoView({block: "nearest"});
+}
+
+// Puts the focus on the first act of the row that has it, or of the view.
+export function focusAct() {
+  const row = document.activeElement?.closest?.("main li, main .line, main [data-row]");
+  (row?.querySelector("[data-act]") ?? document.querySelector("main [data-act]"))?.focus();
+}
+
+// Returns a function that puts the focus back to where it is now: on the same element, or if that is gone, on the row
+// that took the place of its row, or on what is left around it.
+export function holdFocus() {
+  const element = document.activeElement;
+  if (!element || element === document.body || element.closest("dialog")) return () => {};
+  const row = element.closest("[data-row]"), at = row ? rowsShown().indexOf(row) : -1, around = [];
+  for (let each = element.parentElement; each; each = each.parentElement) around.push(each);
+  return () => {
+    if (document.activeElement === element) return;
+    if (element.isConnected) return element.focus({preventScroll: true});
+    const rows = at < 0 ? [] : rowsShown();
+    if (rows.length) return focusRow(row.isConnected ? row : rows[Math.min(at, rows.length - 1)]);
+    (around.find((each) => each.isConnected)?.querySelector(CAN_FOCUS) ?? document.getElementById("content"))?.focus();
+  };
 }
 
 export function start() {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented) return;
-    if (document.querySelector("dialog[open]")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.repeat && event.key === "Enter" && event.target.closest?.("dialog, [data-act]") && event.target.localName !== "textarea") event.preventDefault();
+    if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (types(event.target)) {
       if (event.key === "Escape") event.target.blur();
       return;

@@ -3,26 +3,41 @@
 //
 //   act(acts.release(lock), {small: true})          // a button; nothing if the reader's role does not allow it
 //   actAll(tasks.map((task) => ({label: task.task, act: acts.retry(task)})), "task")      // one for all that match
+//   more("ada", () => ofAgent(session, agents))     // a small button with a menu
 //   perform(acts.message())                         // the dialog without a button
 
 import {newKey, request as send} from "../core/api.js";
-import {many} from "../core/acts.js";
-import {may} from "../core/store.js";
-import {visible} from "../core/format.js";
+import {group, many} from "../core/acts.js";
+import {count, visible} from "../core/format.js";
+import {may, reconnect} from "../core/store.js";
 import {open} from "./dialog.js";
 import {html, icon, live, nothing} from "./html.js";
+import {pick} from "./menu.js";
 import {toast} from "./toast.js";
 
 export function act(wanted, look = {}) {
   const spec = {...wanted, ...look};
   if (!may(spec.role ?? "operate")) return nothing;
   const name = `button ${spec.kind ?? ""} ${spec.small ? "small" : ""} ${spec.hurts ? "hurts" : ""}`;
-  return html`<button type="button" data-act class=${name} title=${spec.title ?? spec.label}
-    @click=${(event) => { event.preventDefault(); event.stopPropagation(); perform(spec); }}>${
+  return html`<button type="button" data-act=${spec.id ?? ""} class=${name} title=${spec.title ?? spec.label}
+    @click=${() => perform(spec)}>${
     spec.icon ? icon(spec.icon) : nothing}<span>${spec.label}</span></button>`;
 }
 
 export const actAll = (each, noun, nouns, look = {}) => (each.length > 1 ? act(many(each, noun, nouns), look) : each.length ? act(each[0].act, look) : nothing);
+
+const button = (label, shown, choices) => html`<button type="button" data-act="more" class=${shown === nothing ? "bare more" : "button small"} aria-label=${label} title=${label} @click=${() => pick({
+  title: label, placeholder: "What to do …", choices: choices().filter((spec) => may(spec.role)).map((spec) => ({label: spec.label, detail: spec.title, kind: "act", icon: "play", run: () => perform(spec)}))})}>${
+  shown === nothing ? icon("more") : shown}</button>`;
+
+// One button for everything that can be done to one thing; `choices` returns the acts.
+export const more = (name, choices) => (may("operate") ? button(`Act on ${visible(name)}`, nothing, choices) : nothing);
+
+// One button for all that match a filter: what can be done to how many of them. `each` returns [{label, acts}].
+export function moreAll(total, noun, nouns, each) {
+  const label = `Act on ${count(total, noun, nouns)}…`;
+  return total && may("operate") ? button(label, label, () => group(each(), noun, nouns)) : nothing;
+}
 
 // Copies text, and says so.
 export async function copy(text) {
@@ -40,23 +55,32 @@ export const command = (text, label = "Copy the command") => html`
 
 export function perform(spec) {
   if (!may(spec.role ?? "operate")) return;
-  const key = newKey();
+  let key = newKey();
   const fields = [...(spec.fields ?? [])];
   if (spec.reason) fields.push({name: spec.reason, label: spec.hurts ? "Reason" : "Reason (if you like)", required: Boolean(spec.hurts)});
   const values = Object.fromEntries(fields.map((field) => [field.name, field.value ?? ""]));
-  const run = {busy: false, error: null, done: 0, failed: [], secret: "", over: false};
+  const run = {busy: false, error: null, unsure: false, sent: 0, done: 0, failed: [], secret: "", over: false};
 
   const start = async (box) => {
-    Object.assign(run, {busy: true, error: null, done: 0, failed: []});
+    Object.assign(run, {busy: true, error: null});
     box.draw();
     try {
       if (spec.each) await each(spec, values, key, run, box);
-      else finish(await sendAll([typeof spec.request === "function" ? spec.request(values) : spec.request].flat(), key), box);
+      else finish(await sendAll([spec.request(values)].flat(), key, run), box);
     } catch (problem) {
-      run.error = problem;
+      refused(problem, box);
     }
     run.busy = false;
     box.draw();
+    if (run.unsure) document.querySelector("dialog form .primary")?.focus();
+  };
+
+  // Without an answer it may have happened: then "Try again" repeats the same request. A refusal can be corrected.
+  const refused = (problem, box) => {
+    Object.assign(run, {error: problem, unsure: unsure(problem)});
+    if (!run.unsure && !spec.each) key = newKey();
+    if ([401, 403].includes(problem.status)) void reconnect();
+    if (!box.isOpen()) toast(problem.message, {tone: "bad", detail: problem.hint});
   };
 
   const finish = (answer, box) => {
@@ -69,33 +93,36 @@ export function perform(spec) {
 
   open({
     title: spec.title ?? spec.label,
-    body: (box) => (run.over ? result(spec, run, box) : html`<form class="form" @submit=${(event) => { event.preventDefault(); if (!run.busy) void start(box); }}>
+    body: (box) => (run.over ? result(spec, run, box) : html`<form class="form" data-act=${spec.id ?? ""} @submit=${(event) => { event.preventDefault(); if (!run.busy) void start(box); }}>
       ${spec.words ? html`<p class="muted">${spec.words}</p>` : nothing}
-      ${spec.each ? html`<ul class="preview" aria-label="These">${spec.each.map((one) => html`<li><bdi dir="auto">${visible(one.label)}</bdi></li>`)}</ul>` : nothing}
-      ${fields.map((field, place) => input({focus: place === 0, ...field}, values, box))}
-      ${command(typeof spec.command === "function" ? spec.command(values) : spec.command)}
+      ${spec.each ? html`<ul class="preview" aria-label="These" tabindex="0">${spec.each.map((one) => html`<li><bdi dir="auto">${visible(one.label)}</bdi></li>`)}</ul>` : nothing}
+      <fieldset ?disabled=${run.unsure}>${fields.map((field, place) => input({focus: place === 0, ...field}, values, box))}</fieldset>
+      ${command(spec.command(values))}
       ${run.error ? html`<p class="problem" role="alert"><strong>${run.error.message}</strong> ${run.error.hint}</p>` : nothing}
       <footer>${spec.each && run.busy ? html`<progress max=${spec.each.length} .value=${run.done} aria-label="Progress"></progress>` : nothing}
         <button type="button" class="button" @click=${box.close}>Cancel</button>
-        <button class="button primary ${spec.hurts ? "hurts" : ""}" ?disabled=${run.busy}
+        <button class="button primary ${spec.hurts ? "hurts" : ""}" aria-disabled=${run.busy}
           ?autofocus=${!fields.length}>${run.error ? "Try again" : spec.verb ?? spec.label}</button></footer></form>`),
   });
 }
 
-// Does the same to each; a refusal is noted and the next one follows, but without a hub it ends.
+const unsure = (problem) => !problem.status || problem.status >= 500;
+
+// Does the same to each, the later ones as long as the dialog is open. A refusal is noted and the next one follows, but
+// without a hub or its permission it ends; a later attempt goes on there.
 async function each(spec, values, key, run, box) {
-  for (const [place, one] of spec.each.entries()) {
+  for (; run.done < spec.each.length && box.isOpen(); run.done += 1) {
+    const one = spec.each[run.done];
     try {
-      await sendAll([one.act.request(values)].flat(), `${key}-${place}`);
+      await sendAll([one.act.request(values)].flat(), `${key}-${run.done}`, run);
     } catch (error) {
-      if (!error.status) throw error;
+      if (unsure(error) || error.status === 401) throw error;
       run.failed.push({label: one.label, error});
     }
-    run.done += 1;
+    run.sent = 0;
     box.draw();
   }
-  const done = run.done - run.failed.length;
-  toast(`${done} of ${run.done} done`, {tone: run.failed.length ? "bad" : "ok"});
+  toast(`${run.done - run.failed.length} of ${spec.each.length} done`, {tone: run.failed.length ? "bad" : "ok"});
   spec.after?.();
   if (run.failed.length) run.over = true;
   else box.close();
@@ -106,13 +133,13 @@ const result = (spec, run, box) => html`<div class="form">
     <ul class="preview">${run.failed.map(({label, error}) => html`<li><bdi dir="auto">${visible(label)}</bdi>: ${error.message} <span class="muted">${error.hint}</span></li>`)}</ul>`}
   <footer><button type="button" class="button primary" autofocus @click=${box.close}>Close</button></footer></div>`;
 
-// Sends requests one after the other; a later attempt repeats them with the same keys. Returns the last answer.
-async function sendAll(wanted, key) {
-  let answer = null;
-  for (const [place, one] of wanted.entries()) {
-    answer = await send(one.path, {method: one.method ?? "POST", body: one.body, key: one.keyless ? "" : `${key}-${place}`});
+// Sends requests one after the other; a later attempt repeats the one that failed, with its key. Returns the last answer.
+async function sendAll(wanted, key, run) {
+  for (let answer = null; ; run.sent += 1) {
+    const one = wanted[run.sent];
+    if (!one) return answer;
+    answer = await send(one.path, {method: one.method ?? "POST", body: one.body, key: one.keyless ? "" : `${key}-${run.sent}`});
   }
-  return answer;
 }
 
 function input(field, values, box) {

@@ -7,12 +7,20 @@ import {html, icon, nothing, repeat} from "./html.js";
 
 const MOST = 4, TICK_MS = 250;
 const notes = signal([]);
-let coming = [], newest = 0, ticking = 0;
+let coming = [], newest = 0, ticking = 0, undo = null;
 
 export function toast(words, {tone = "ok", seconds = 6, ...more} = {}) {
+  undo = more.undo ?? undo;
   coming.push({id: ++newest, words, tone, leftMs: seconds * 1000 * (tone === "bad" ? 2 : 1), ...more});
   arrive();
   ticking ||= setInterval(tick, TICK_MS);
+}
+
+// Undoes the newest act that can be undone, also after its note is gone.
+export function undoLast() {
+  const run = undo;
+  undo = null;
+  run?.();
 }
 
 // Returns the note at a place, or undefined.
@@ -52,7 +60,7 @@ const shown = (note) => {
   return html`<div class="toast" data-tone=${note.tone} @keydown=${(event) => { if (event.key === "Escape") { event.preventDefault(); leave(); } }}>
     <div><strong>${note.words}</strong>${note.detail ? html`<p>${note.detail}</p>` : nothing}</div>
     ${note.path ? html`<a class="button small" href=${note.path} aria-label="Look: ${note.words}" @click=${leave}>Look</a>` : nothing}
-    ${note.undo ? html`<button class="button small" @click=${() => { leave(); note.undo(); }}>Undo</button>` : nothing}
+    ${note.undo ? html`<button class="button small" @click=${() => { leave(); if (undo === note.undo) undo = null; note.undo(); }}>Undo</button>` : nothing}
     <button class="bare" aria-label="Dismiss" @click=${leave}>${icon("close")}</button></div>`;
 };
 

@@ -1,12 +1,12 @@
 // The page of an agent: what it does, holds, waits for and asks, its sub-agents, and what it did last.
 
-import {acts} from "../core/acts.js";
-import {locksBySession, questionsBySession, sessionState, waitWords, waitsBySession} from "../core/derive.js";
+import {ofAgent, ofLock, ofQuestion, ofTask} from "../core/acts.js";
+import {agentNames, locksBySession, questionsBySession, sessionState, taskState, waitWords, waitsBySession} from "../core/derive.js";
 import {ago, compact, count, left, money, percent, resource, when} from "../core/format.js";
 import {link} from "../core/router.js";
 import {entries} from "../core/store.js";
-import {act} from "../parts/act.js";
-import {chip, code, empty, foreign, html, icon, nothing, time} from "../parts/html.js";
+import {act, more} from "../parts/act.js";
+import {chip, code, empty, foreign, html, icon, nothing, repeat, time} from "../parts/html.js";
 import {said} from "../parts/sentence.js";
 
 export const view = {path: "/agent/:session", title: "Agent", render};
@@ -17,14 +17,14 @@ function render(context) {
   if (!session) return gone(name, context);
   const {tone, word, words} = sessionState(session, state, now);
   return html`<header class="heading"><a class="bare" href="/now" aria-label="Back to all agents">${icon("back")}</a><h1>${foreign(session.agent || name)}</h1>${chip(tone, word)}
-      <span class="actions">${act(acts.message(name, session.agent || name))}${standing(session, state)}${act(acts.end(session))}
+      <span class="actions">${ofAgent(session, state.tables.agents).map((spec) => act(spec))}
         <a class="button" href=${link.why("agent", name)}>${icon("question")}<span>Why?</span></a></span></header>
     ${words ? html`<p class="lead">${foreign(words)}</p>` : nothing}
     <div class="split open"><div class="stack">
-      ${section("Questions", questionsBySession(state).get(name), (each) => html`${chip("ask", each.kind)} ${foreign(each.text)} <span class="muted">${ago(each.asked_ms, now)}</span>`)}
-      ${section("Tasks", tasksOf(state, name), (each) => html`<a href=${link.task(each.project, each.task)}>${foreign(each.task)}</a> ${foreign(each.title)} <span class="muted">generation ${each.generation}, lease ${left(each.expires_ms, now)}</span>`)}
+      ${section("Questions", questionsBySession(state).get(name), (each) => html`${chip("ask", each.kind)} ${foreign(each.text)} <span class="muted">${ago(each.asked_ms, now)}</span> ${ofQuestion(each).map((spec) => act(spec, {small: true}))}`)}
+      ${section("Tasks", tasksOf(state, name), (each) => html`<a href=${link.task(each.project, each.task)}>${foreign(each.task)}</a> ${foreign(each.title)} <span class="muted">generation ${each.generation}, lease ${left(each.expires_ms, now)}</span>`, (each) => more(each.task, () => ofTask(each, taskState(each, state.tables.tasks, now).word, agentNames(state, each.project))))}
       ${section("Waits", waitsBySession(state).get(name), (each) => waitWords(each, state, now))}
-      ${section("Locks", locksBySession(state).get(name), (each) => html`<a href=${link.lock(each.resource)}>${code(resource(each.resource))}</a> <span class="muted">${each.mode}, fence ${each.fence}, ${left(each.expires_ms, now)} left</span>`)}
+      ${section("Locks", locksBySession(state).get(name), (each) => html`<a href=${link.lock(each.resource)}>${code(resource(each.resource))}</a> <span class="muted">${each.mode}, fence ${each.fence}, ${left(each.expires_ms, now)} left</span>`, (each) => more(resource(each.resource), () => ofLock(each)))}
       ${section("Sub-agents", childrenOf(state, name), (each) => html`<a href=${link.agent(each.session)}>${foreign(each.agent || each.session)}</a> <span class="muted">${each.role ?? ""}</span>`)}
       ${did(name, state)}</div>
       <aside class="stack" aria-label="Facts">${facts(session, now)}</aside></div>`;
@@ -39,15 +39,8 @@ const gone = (name, {state, past}) => {
 const tasksOf = (state, name) => [...state.tables.tasks.values()].filter((each) => each.session === name && each.state === "in_progress");
 const childrenOf = (state, name) => [...state.tables.sessions.values()].filter((each) => each.parent === name);
 
-const section = (title, items, line) => (items?.length ? html`<section class="panel pad" aria-label=${title}><h2>${title} <span class="muted">${count(items.length, "entry", "entries")}</span></h2>
-  <ul class="lines">${items.slice(0, SHOWN).map((each) => html`<li data-row tabindex="-1"><span>${line(each)}</span></li>`)}</ul>${items.length > SHOWN ? html`<p class="muted">and ${items.length - SHOWN} more</p>` : nothing}</section>` : nothing);
-
-// An agent of a project can be given no more tasks, or tasks again.
-function standing(session, state) {
-  if (!session.project || !session.agent) return nothing;
-  const found = state.tables.agents.get(`${session.project}/${session.agent}`);
-  return act((found?.disabled ? acts.enable : acts.disable)(session.project, session.agent));
-}
+const section = (title, items, line, acts = () => nothing) => (items?.length ? html`<section class="panel pad" aria-label=${title}><h2>${title} <span class="muted">${count(items.length, "entry", "entries")}</span></h2>
+  <ul class="lines">${repeat(items.slice(0, SHOWN), (each) => each.id ?? each.resource ?? each.task ?? each.session, (each) => html`<li data-row tabindex="-1"><span>${line(each)}</span>${acts(each)}</li>`)}</ul>${items.length > SHOWN ? html`<p class="muted">and ${items.length - SHOWN} more</p>` : nothing}</section>` : nothing);
 
 // What it did since this page was loaded, the newest first.
 function did(name, state) {

@@ -1,11 +1,12 @@
 // Alerts: what is wrong now, what was, and how often each rule was right.
 
-import {get, path} from "../core/api.js";
+import {acts, ofAgent} from "../core/acts.js";
+import {get} from "../core/api.js";
 import {matches} from "../core/derive.js";
-import {ago, count, duration, percent, quoted, when} from "../core/format.js";
+import {ago, count, duration, percent, when} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {signal, touch} from "../core/store.js";
-import {act} from "../parts/act.js";
+import {act, more} from "../parts/act.js";
 import {chip, empty, failed, filterField, foreign, heading, html, icon, meter, nothing, repeat, skeleton, time} from "../parts/html.js";
 
 export const view = {path: "/alerts", title: "Alerts", key: "e", icon: "alerts", order: 8, render};
@@ -43,18 +44,14 @@ function render(context) {
 
 const rank = (alert) => ["critical", "warning", "info"].indexOf(alert.severity ?? "warning");
 
-const openAlert = (alert, {now}) => html`<article class="card need" data-tone=${TONES[alert.severity] ?? "wait"} data-row tabindex="-1">
+const openAlert = (alert, {now, state}) => html`<article class="card need" data-tone=${TONES[alert.severity] ?? "wait"} data-row tabindex="-1">
   <header>${icon("alert")}<h2 class="title">${foreign(alert.subject || alert.rule)}</h2><span class="tag">${alert.rule}</span><span class="muted end">${time(alert.since_ms, ago(alert.since_ms, now))}</span></header>
   <div class="text">${foreign(alert.text, "pre")}</div>
   <footer>${closing(alert, true, "It was right")}${closing(alert, false, "False alarm")}<a class="button small" href=${link.why("alert", alert.id)}>Why</a>
-    ${alert.session ? html`<a class="end" href=${link.agent(alert.session)}>${icon("agent")}${foreign(alert.agent || alert.session)}</a>` : nothing}</footer></article>`;
+    ${alert.session ? html`<a class="end" href=${link.agent(alert.session)}>${icon("agent")}${foreign(alert.agent || alert.session)}</a>${
+      state.tables.sessions.has(alert.session) ? more(alert.agent || alert.session, () => ofAgent(state.tables.sessions.get(alert.session), state.tables.agents)) : nothing}` : nothing}</footer></article>`;
 
-const closing = (alert, right, label) => act({
-  label, small: true, title: right ? "Close: the alert was right" : "Close: a false alarm", verb: "Close", reason: "note", done: "Closed",
-  words: right ? "The precision of its rule rises." : "The precision of its rule falls; a rule that is wrong too often only informs.",
-  command: (values) => `coord alerts close ${alert.id} --${right}${values.note ? ` --note ${quoted(values.note)}` : ""}`,
-  request: (values) => ({path: path`/v1/alerts/${alert.id}/close`, body: {right, ...(values.note ? {note: values.note} : {})}}),
-});
+const closing = (alert, right, label) => act(acts.closeAlert(alert, right), {label, small: true});
 
 function rule(each) {
   const known = each.precision !== null && each.precision !== undefined;

@@ -1,13 +1,13 @@
 // Locks: a tree of paths with who holds what, under which fence and for how long; who waits, in which order; and the
 // graph of waits. `?on=RESOURCE` opens the details of one, with its history.
 
-import {acts} from "../core/acts.js";
+import {acts, ofLock} from "../core/acts.js";
 import {get} from "../core/api.js";
 import {byResource, derived, matches, nameOf, overlaps, position, queue, treeRows, waitGraph, waitWords} from "../core/derive.js";
 import {ago, count, duration, left, ordinal, resource, when} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {signal} from "../core/store.js";
-import {act, actAll} from "../parts/act.js";
+import {act, moreAll} from "../parts/act.js";
 import {waitPicture} from "../parts/graph.js";
 import {chip, code, empty, failed, filterField, foreign, heading, html, icon, nothing, place, repeat, skeleton, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
@@ -28,15 +28,15 @@ function render(context) {
   const rows = rowsOf(state, q, closed.value), graph = waitGraph(state);
   return html`
     ${heading("Locks", `${count(state.tables.locks.size, "lock")} · ${count(state.tables.waits.size, "wait")}`,
-      html`${q ? actAll(fitting(state, q).map((lock) => ({label: `${resource(lock.resource)} · ${nameOf(state, lock.session, lock.agent)}`, act: acts.release(lock)})), "lock", "locks", {small: true}) : nothing}
-        ${filterField(q, (text) => setQuery({q: text}), "Filter paths, agents")}`)}
+      html`${filterField(q, (text) => setQuery({q: text}), "Filter paths, agents")}${q ? matching(fitting(state, q), context) : nothing}`)}
     <div class="split ${query.on ? "open" : ""}"><div class="stack">
       ${graph.edges.length ? waiting(graph, context) : nothing}
       ${rows.length ? table(rows, context) : nobody(q)}</div>
       ${query.on ? details(query.on, context) : nothing}</div>`;
 }
 
-const fitting = (state, q) => byResource(state).filter((row) => matches(q, searchText(row, state))).flatMap((row) => row.locks);
+const fitting = derived(["locks", "waits", "sessions"], (state, q) => byResource(state).filter((row) => matches(q, searchText(row, state))).flatMap((row) => row.locks));
+const matching = (locks, {state}) => moreAll(locks.length, "lock", "locks", () => locks.map((lock) => ({label: `${resource(lock.resource)} · ${nameOf(state, lock.session, lock.agent)}`, acts: ofLock(lock)})));
 
 const nobody = (q) => (q ? empty("No lock fits", "Press escape to see all of them.")
   : empty("Nothing is locked", html`Agents lock files before they change them; ${code("coord lock src/app.py")} locks one by hand.`));
@@ -100,10 +100,10 @@ function details(name, context) {
   return html`<aside class="panel drawer" aria-label="Details of ${resource(name)}"><header><h2>${place(resource(name))}</h2>
       <button class="bare" aria-label="Close the details" @click=${() => setQuery({on: ""})}>${icon("close")}</button></header>
     <h3>Held by</h3>
-    ${locks.length ? locks.map((lock) => holder(lock, name, context)) : html`<p class="muted">Nobody holds it.</p>`}
+    ${locks.length ? repeat(locks, (lock) => `${lock.session} ${lock.resource}`, (lock) => holder(lock, name, context)) : html`<p class="muted">Nobody holds it.</p>`}
     <h3>Waiting</h3>
-    ${waits.length ? html`<ol class="lines">${waits.map((wait) => html`<li><b>${ordinal(position(wait, state).place)}</b> <a href=${link.agent(wait.session)}>${foreign(nameOf(state, wait.session, wait.agent))}</a>
-      <span class="muted">${duration((now - wait.since_ms) / 1000)}${wait.priority ? `, priority ${wait.priority}` : ""}</span></li>`)}</ol>` : html`<p class="muted">Nobody waits.</p>`}
+    ${waits.length ? html`<ol class="lines">${repeat(waits, (wait) => wait.id ?? wait.session, (wait) => html`<li><b>${ordinal(position(wait, state).place)}</b> <a href=${link.agent(wait.session)}>${foreign(nameOf(state, wait.session, wait.agent))}</a>
+      <span class="muted">${duration((now - wait.since_ms) / 1000)}${wait.priority ? `, priority ${wait.priority}` : ""}</span> ${act(acts.message(wait.session, nameOf(state, wait.session, wait.agent)), {small: true})}</li>`)}</ol>` : html`<p class="muted">Nobody waits.</p>`}
     <h3>History</h3>${past(name, context)}
     <a class="button small" href=${link.why("lock", name)}>Why is it like this?</a></aside>`;
 }
@@ -114,7 +114,7 @@ function holder(lock, name, {state, now}) {
     ["Asked back", lock.asked_by ? html`by ${foreign(nameOf(state, lock.asked_by))}, until ${when(lock.asked_until_ms, now)} ${foreign(lock.asked_reason)}` : ""]].filter(([, value]) => value);
   return html`<article class="holder"><header><a href=${link.agent(lock.session)}><b>${foreign(nameOf(state, lock.session, lock.agent))}</b></a></header>
     <dl class="facts">${facts.map(([word, value]) => html`<div><dt>${word}</dt><dd>${value}</dd></div>`)}</dl>
-    <footer>${act(acts.preempt(lock), {small: true})}${act(acts.release(lock), {small: true})}${act(acts.steal(lock), {small: true})}</footer></article>`;
+    <footer>${ofLock(lock).map((spec) => act(spec, {small: true}))}</footer></article>`;
 }
 
 // --- history ---

@@ -1,18 +1,18 @@
 // Messages: conversations between agents and with you. Looking at one delivers nothing: an agent still gets its mail.
 
+import {acts} from "../core/acts.js";
 import {get} from "../core/api.js";
 import {conversations, merge, pruned, unread} from "../core/conversations.js";
 import {derived, matches} from "../core/derive.js";
-import {clock, count, day, quoted, when} from "../core/format.js";
+import {clock, count, day, when} from "../core/format.js";
 import {setQuery} from "../core/router.js";
-import {entries, hub, may, remembered, signal, touch} from "../core/store.js";
-import {perform} from "../parts/act.js";
+import {entries, hub, remembered, signal, touch} from "../core/store.js";
+import {act, perform} from "../parts/act.js";
 import {chip, empty, failed, filterField, foreign, heading, html, icon, nothing, repeat, skeleton, time} from "../parts/html.js";
 import {agent, nameFor} from "../parts/sentence.js";
 
-export const view = {path: "/messages", title: "Messages", key: "m", icon: "messages", order: 6, render, keys: [["c", "Write a message", () => compose()]]};
+export const view = {path: "/messages", title: "Messages", key: "m", icon: "messages", order: 6, render, keys: [["c", "Write a message", () => perform(acts.message())]]};
 
-const KINDS = ["request", "status", "warn", "handoff", "reply", "emergency"];
 const FOLDED_CHARS = 600, KEPT_MAX = 2000;
 const stored = signal({key: "", messages: [], error: null, loaded: false});
 const kept = new Map(); // texts that were seen: a message that was delivered since then stays readable here
@@ -65,7 +65,7 @@ function render(context) {
   if (chosen && (query.with || matchMedia("(min-width: 721px)").matches)) mark(chosen, all);
   const forbidden = stored.value.error?.status === 403;
   return html`${heading("Messages", count(all.length, "conversation"), html`${filterField(q, (text) => setQuery({q: text}), "Filter messages")}
-      ${may("operate") ? html`<button type="button" class="button primary" @click=${() => compose()}>${icon("send")}Write</button>` : nothing}`)}
+      ${writing("Write", undefined, null, {kind: "primary", icon: "send"})}`)}
     ${stored.value.error && !forbidden ? failed(stored.value.error, () => { stored.value = {...stored.value, key: ""}; touch(); }) : nothing}
     ${forbidden ? empty("Messages are not for this token", "It sees one project, and messages belong to none.")
       : !all.length ? (stored.value.loaded ? empty("Nobody has written yet", html`Agents write to each other with <code>coord send</code>; you write with the button above, or with the key <kbd>c</kbd>.`) : skeleton(6))
@@ -88,7 +88,7 @@ function thread(one, context) {
   const messages = one.messages.slice(-200);
   return html`<section class="panel thread" aria-labelledby="thread"><header><button type="button" class="bare back" aria-label="All conversations" @click=${() => setQuery({with: ""})}>${icon("back")}</button>
       <h2 id="thread" class="clamp">${foreign(title(one, state))}</h2><span class="muted">${one.kind === "system" ? "notices of coord" : one.parties.size > 2 ? count(one.parties.size, "session") : ""}</span>
-      ${may("operate") && one.kind !== "system" ? html`<button type="button" class="button small end" @click=${() => compose(addressOf(one))}>${icon("send")}Write here</button>` : nothing}</header>
+      ${one.kind === "system" ? nothing : writing("Write here", addressOf(one), null, {small: true, kind: "end", icon: "send"})}</header>
     <ol>${repeat(messages, (message) => message.id, (message, place) => html`${newDay(message, messages[place - 1]) ? html`<li class="day">${day(message.at)}</li>` : nothing}<li>${letter(message, one, context)}</li>`)}</ol></section>`;
 }
 
@@ -106,7 +106,7 @@ function letter(message, one, context) {
     <h3>${foreign(message.subject)}</h3>
     ${message.body === undefined ? nothing : message.body ? html`<div class="text">${foreign(long ? `${message.body.slice(0, FOLDED_CHARS)}…` : message.body, "pre")}</div>
       ${long || message.cut ? html`<button type="button" class="button small" @click=${() => unfold(message)}>Show all of it</button>` : nothing}` : nothing}
-    <footer>${may("operate") && message.from !== "system" && !mine ? html`<button type="button" class="button small" @click=${() => compose(message.from, message)}>Reply</button>` : nothing}
+    <footer>${message.from === "system" || mine ? nothing : writing("Reply", message.from, message, {small: true})}
       ${message.body === undefined ? html`<span class="muted" title="The log keeps subjects; the text left with the message.">delivered, only the subject is left</span>` : nothing}</footer></article>`;
 }
 
@@ -120,20 +120,5 @@ async function unfold(message) {
   touch();
 }
 
-// Opens the form; `to` is a session, an agent, role:NAME, group:NAME, or "" for everybody.
-export function compose(to = "", answered = null) {
-  if (!may("operate")) return;
-  perform({
-    title: answered ? "Reply" : "Write a message", verb: "Send", role: "operate", done: "Sent",
-    words: "Agents read it before their next step. An emergency stops their edits and commands until they acknowledge it.",
-    fields: [
-      {name: "to", label: "To (a session, an agent, role:NAME or group:NAME; empty: everybody)", value: to, focus: !to},
-      {name: "kind", label: "Kind", value: answered ? "reply" : "request", options: KINDS},
-      {name: "subject", label: "Subject", value: answered ? `Re: ${answered.subject}`.slice(0, 200) : "", required: true, focus: Boolean(to)},
-      {name: "body", label: "Text", rows: 5, focus: false},
-    ],
-    command: ({to: address, kind, subject, body}) => `coord ${address ? `send ${quoted(address)}` : "broadcast"} ${kind} ${quoted(subject || "…")}${body ? ` --body ${quoted(body)}` : ""}`,
-    request: ({to: address, kind, subject, body}) => ({path: "/v1/messages", body: {kind, subject, ...(address ? {to: address} : {}), ...(body ? {body} : {}), ...(answered ? {reply_to: answered.id} : {})}}),
-    after: () => { stored.value = {...stored.value, key: ""}; touch(); },
-  });
-}
+// A button that opens the form; `to` is a session, an agent, role:NAME, group:NAME, or "" for everybody; without it the form asks.
+const writing = (label, to, answered, look) => act({...acts.message(to, to, answered), label, ...look});

@@ -1,12 +1,12 @@
 // Now: what needs you, then every agent in words, and what happened while you were away.
 
-import {acts} from "../core/acts.js";
+import {acts, HOLDS, ofAgent, ofQuestion} from "../core/acts.js";
 import {awaySince, dismiss} from "../core/away.js";
 import {isAgent, locksBySession, matches, needsYou, queueDepth, sessionList, sessionState, sessionTone, since, tasksBySession} from "../core/derive.js";
 import {ago, count, duration, left, money, percent, resource} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {shared} from "../core/store.js";
-import {act, actAll} from "../parts/act.js";
+import {act, actAll, more, moreAll} from "../parts/act.js";
 import {chip, choice, code, empty, filterField, foreign, heading, html, icon, meter, nothing, repeat, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 
@@ -25,7 +25,8 @@ function render(context) {
     <section aria-labelledby="agents">
       <header class="heading"><h2 id="agents">Agents</h2><span class="detail">${summary(state, now)}</span>
         <span class="actions">${filterField(q, (text) => setQuery({q: text}), "Filter agents")}
-          ${holds(state)}${choice("Shape", shape.value, [["cards", html`${icon("cards")}<span class="hidden">Cards</span>`], ["rows", html`${icon("rows")}<span class="hidden">Rows</span>`]],
+          ${q ? moreAll(sessions.length, "agent", "agents", () => sessions.map((each) => ({label: each.agent || each.session, acts: ofAgent(each, state.tables.agents)}))) : nothing}
+          ${state.tables.held?.size ? nothing : holds()}${choice("Shape", shape.value, [["cards", html`${icon("cards")}<span class="hidden">Cards</span>`], ["rows", html`${icon("rows")}<span class="hidden">Rows</span>`]],
             (value) => { shape.value = value; })}</span></header>
       ${sessions.length ? agents(sessions, context) : nobody(q)}
     </section>`;
@@ -60,10 +61,10 @@ function held(state) {
   const found = state.tables.held?.get("");
   if (!found) return nothing;
   return html`<section class="banner held" data-tone=${found.mode === "stopped" ? "bad" : "wait"} role="status">${icon("pause")}<span><strong>${HELD[found.mode] ?? found.mode}</strong>${
-    found.by ? html` by ${foreign(found.by)}` : nothing}${found.reason ? html`: ${foreign(found.reason)}` : nothing}</span>${act(acts.resume(found.mode), {small: true})}</section>`;
+    found.by ? html` by ${foreign(found.by)}` : nothing}${found.reason ? html`: ${foreign(found.reason)}` : nothing}</span>${act(acts.resume(found.mode), {small: true})}${holds(found.mode)}</section>`;
 }
 
-const holds = (state) => (state.tables.held?.size ? nothing : html`${["paused", "draining", "stopped"].map((mode) => act(acts.hold(mode), {small: true}))}`);
+const holds = (mode) => Object.keys(HOLDS).filter((each) => each !== mode).map((each) => act(acts.hold(each), {small: true}));
 
 // --- while you were away ---
 
@@ -121,19 +122,14 @@ const NEEDS = {
     time(record.ended_ms, ago(record.ended_ms, now)), html`<p>${foreign(record.title)}</p>${foreign(record.reason, "pre muted")}`,
     html`${act(acts.retry(record), {small: true, kind: "primary"})}${act(acts.skip(record), {small: true})}
       <a class="button small" href=${link.why("task", `${record.project}/${record.task}`)}>Why</a>`),
-  session: (record, {now}) => need("bad", "session", html`${agentLink(record.session, record.agent)} hangs`, time(record.seen_ms, ago(record.seen_ms, now)),
+  session: (record, {now, state}) => need("bad", "session", html`${agentLink(record.session, record.agent)} hangs`, time(record.seen_ms, ago(record.seen_ms, now)),
     html`<p>No sign of life for ${duration((now - (record.seen_ms ?? now)) / 1000)}${record.file ? html`, last on ${code(resource(record.file))}` : nothing}.</p>`,
-    html`<a class="button small" href=${link.agent(record.session)}>Look</a>${act(acts.message(record.session, record.agent), {small: true})}${act(acts.end(record), {small: true})}`),
+    html`<a class="button small" href=${link.agent(record.session)}>Look</a>${ofAgent(record, state.tables.agents).map((spec) => act(spec, {small: true}))}`),
 };
 
 const expiry = (record, now) => (record.expires_ms - now < DAY_MS ? html`<p class="muted">${record.expires_ms < now ? "It has expired" : html`Expires in ${left(record.expires_ms, now)}`}</p>` : nothing);
 
-function answers(record) {
-  const options = record.options ?? [];
-  return html`${options.map((option, place) => act(acts.answer(record, option), {small: true, kind: place === 0 ? "primary" : ""}))}
-    ${record.kind === "permission" ? nothing : act(acts.answer(record, undefined, {other: options.length > 0}), {small: true})}
-    ${act(acts.withdraw(record), {small: true})}`;
-}
+const answers = (record) => ofQuestion(record).map((spec, place) => act(spec, {small: true, kind: place === 0 && record.options?.length ? "primary" : ""}));
 
 // --- agents ---
 
@@ -141,13 +137,14 @@ function agents(sessions, context) {
   if (shape.value === "rows" || sessions.length > CARDS_MAX) {
     return html`<div class="table agents" role="presentation"><div class="line head" aria-hidden="true"><span>Agent</span><span>State</span><span>Task</span><span>File</span>
       <span class="number">Queue</span><span class="number">Seen</span><span class="number">Context</span><span class="number">Cost</span></div>
-      ${list({items: sessions, height: 40, label: "Agents", key: (each) => each.session, row: (each) => agentRow(each, context)})}</div>`;
+      ${list({items: sessions, height: 40, label: "Agents", key: (each) => each.session, row: (each) => html`${agentRow(each, context)}${menu(each, context)}`})}</div>`;
   }
-  return html`<ul class="cards">${repeat(sessions, (each) => each.session, (each) => html`<li>${agentCard(each, context)}</li>`)}</ul>`;
+  return html`<ul class="cards">${repeat(sessions, (each) => each.session, (each) => html`<li class="acted">${agentCard(each, context)}${menu(each, context)}</li>`)}</ul>`;
 }
 
 const kindWords = (session) => [session.role, session.tool, session.model].filter(Boolean).join(" · ");
 const QUEUE = "Tasks that it has besides this one, or that are kept for it";
+const menu = (session, {state}) => more(session.agent || session.session, () => ofAgent(session, state.tables.agents));
 
 function agentCard(session, {state, now}) {
   const found = sessionState(session, state, now), task = tasksBySession(state).get(session.session);

@@ -1,13 +1,15 @@
 // Plan: lanes by track with dependencies, or a board by state; progress, and the longest chain that is left.
 
+import {ofTask} from "../core/acts.js";
 import {get} from "../core/api.js";
 import {asked} from "../core/asked.js";
-import {derived} from "../core/derive.js";
+import {agentNames, derived} from "../core/derive.js";
 import {ago, count, duration, left, number, percent} from "../core/format.js";
 import {BOARD, criticalPath, fits, overview, projectsOf, structureWatch, toneOf} from "../core/plan.js";
 import {isReport} from "../core/report.js";
 import {address, link, setQuery} from "../core/router.js";
 import {remembered, shared, signal} from "../core/store.js";
+import {more, moreAll} from "../parts/act.js";
 import {chip, choice, code, css, empty, failed, filterField, foreign, heading, html, icon, nothing, skeleton, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 import {picture} from "../parts/planpicture.js";
@@ -44,9 +46,16 @@ function render(context) {
   if (!projects.length) return html`${heading("Plan")}${nothingPlanned()}`;
   const project = query.project && projects.some(([name]) => name === query.project) ? query.project : projects[0][0];
   const found = overview(state, project, Math.floor(now / TICK_MS) * TICK_MS);
-  return html`${heading("Plan", projectChoice(projects, project), html`${filterField(q, (text) => setQuery({q: text}), "Filter tasks")}
+  return html`${heading("Plan", projectChoice(projects, project), html`${filterField(q, (text) => setQuery({q: text}), "Filter tasks")}${q ? matching(found, project, context) : nothing}
       ${isReport() ? nothing : choice("Shape", shape.value, [["lanes", "Lanes"], ["board", "Board"]], (value) => { shape.value = value; })}`)}
     ${shape.value === "board" || isReport() ? html`${summary(found, null)}${board(found, project, context)}` : lanes(found, project, context)}`;
+}
+
+const fitting = derived(["tasks"], (state, {columns, words}, q) => Object.values(columns).flat().filter((task) => fits(q, task, words.get(task.task))));
+
+function matching(found, project, {state, q}) {
+  const tasks = fitting(state, found, q);
+  return moreAll(tasks.length, "task", "tasks", () => tasks.map((task) => ({label: task.task, acts: ofTask(task, found.words.get(task.task), agentNames(state, project))})));
 }
 
 const nothingPlanned = () => empty("There is no plan", html`${code("coord plan init")} writes an example, ${code("coord plan load plan.yaml")} loads it, and ${code("coord task add T-1")} adds a single task.`);
@@ -104,7 +113,7 @@ function board({columns, words}, project, {state, now, q}) {
   const found = ordered(state, columns, words, q);
   return html`<div class="board" tabindex="0" role="group" aria-label="Tasks by state">${BOARD.map(([name, label, tone]) => html`
     <section class="lanecolumn" aria-label=${label}><header data-tone=${tone}><i class="dot" aria-hidden="true"></i><h2>${label}</h2><span class="muted">${number(found[name].length)}</span></header>
-      ${found[name].length ? list({items: found[name], height: 82, label, key: (task) => task.task, row: (task) => card(task, words.get(task.task), now)})
+      ${found[name].length ? list({items: found[name], height: 82, label, key: (task) => task.task, row: (task) => html`${card(task, words.get(task.task), now)}${more(task.task, () => ofTask(task, words.get(task.task), agentNames(state, project)))}`})
         : html`<p class="muted none">${q ? "Nothing fits." : "Nothing here."}</p>`}</section>`)}</div>`;
 }
 

@@ -1,10 +1,10 @@
 // The page of a task: what it is, its claims over time with generations and refused zombies, its results, commits,
 // dependencies and cost.
 
-import {acts} from "../core/acts.js";
+import {ofTask} from "../core/acts.js";
 import {get, path} from "../core/api.js";
 import {asked} from "../core/asked.js";
-import {taskState} from "../core/derive.js";
+import {agentNames, taskState} from "../core/derive.js";
 import {ago, bytes, count, duration, left, money, resource, when} from "../core/format.js";
 import {claimBars, commitsOf, dependents, toneOf} from "../core/plan.js";
 import {link} from "../core/router.js";
@@ -30,7 +30,7 @@ function render(context) {
   const {value, error} = ask(JSON.stringify([project, name]), [task.generation, task.state, task.ended_ms, state.versions.refusals].join());
   const bars = claimBars(value?.history.filter((each) => each.acquired_ms <= now), task, now);
   return html`<header class="heading task"><a class="bare" href="/plan?project=${encodeURIComponent(project)}" aria-label="Back to the plan">${icon("back")}</a><h1>${foreign(name)}</h1>${chip(toneOf(word), word)}
-      <span class="actions">${actions(task, word)}<a class="button" href=${link.why("task", `${project}/${name}`)}>${icon("question")}<span>Why?</span></a></span></header>
+      <span class="actions">${ofTask(task, word, agentNames(state, project)).map((spec) => act(spec))}<a class="button" href=${link.why("task", `${project}/${name}`)}>${icon("question")}<span>Why?</span></a></span></header>
     ${task.title ? html`<p class="lead">${foreign(task.title)}</p>` : nothing}
     ${task.reason ? html`<p class="note" data-tone=${toneOf(word)}>${foreign(task.reason, "pre")}</p>` : nothing}
     <div class="split open"><div class="stack">
@@ -39,15 +39,6 @@ function render(context) {
       ${commits(commitsOf(state.recent, bars), now)}</div>
       <aside class="stack" aria-label="Facts">${facts(task, value, now)}${dependencies("Depends on", (task.depends_on ?? []).map((id) => tasks.get(`${project}/${id}`) ?? {project, task: id, missing: true}), context, by)}
         ${dependencies("Needed by", dependents(state, project, name), context, [])}</aside></div>`;
-}
-
-// --- acts ---
-
-function actions(task, word) {
-  if (word === "failed" || word === "errored") return html`${act(acts.retry(task), {kind: "primary"})}${act(acts.skip(task))}`;
-  if (word === "done" || word === "skipped") return act(acts.reset(task));
-  if (word === "in progress") return html`${act(acts.assign(task))}${act(acts.reset(task))}`;
-  return html`${act(acts.assign(task))}${act(acts.skip(task))}`;
 }
 
 // --- claims over time ---

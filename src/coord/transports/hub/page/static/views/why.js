@@ -1,6 +1,7 @@
 // Why?: the chain of reasons that holds something up, and the one action that frees it. The hub's rules answer for tasks,
 // locks and sessions; merges are explained from the log.
 
+import {remedyActs} from "../core/acts.js";
 import {get, path} from "../core/api.js";
 import {asked} from "../core/asked.js";
 import {nameOf} from "../core/derive.js";
@@ -8,7 +9,7 @@ import {ago, left, quoted, resource} from "../core/format.js";
 import {isReport} from "../core/report.js";
 import {link, setQuery} from "../core/router.js";
 import {treeOf, whyMerge} from "../core/why.js";
-import {command} from "../parts/act.js";
+import {act, command} from "../parts/act.js";
 import {empty, failed, foreign, html, icon, nothing, skeleton, time} from "../parts/html.js";
 
 export const view = {path: "/why/:kind/:id", also: ["/why/:kind/:project/:task"], title: "Why", render};
@@ -72,15 +73,18 @@ function chain(kind, id, {answer, reasons, remedy}, context) {
     <p class="answer" role="status">${foreign(answer)}</p>
     ${reasons.length ? links(treeOf(reasons), project, context) : nothing}</section>
     ${remedy ? html`<section class="panel remedy" aria-label="What frees it"><p class="muted">What frees it</p><h2>${icon("play")}<span>${foreign(remedy.text)}</span></h2>
-      ${command(lineOf(remedy.command, project))}<p class="muted">${remedy.command.some((word) => /^[A-Z]+$/.test(word)) ? "Fill in what is in capitals." : "Run it in a terminal of the repository."}${shortcut(remedy, kind, id)}</p></section>`
+      ${command(lineOf(remedy.command, project))}<p class="muted">${remedy.command.some((word) => /^[A-Z]+$/.test(word)) ? "Fill in what is in capitals." : "Run it in a terminal of the repository."}</p>
+      ${buttons(remedy, kind, id, context.state)}</section>`
       : reasons.length ? html`<p class="calm">${icon("calm")}Nobody has to do anything: it goes on by itself.</p>` : nothing}</div>`;
 }
 
 export const lineOf = (words, project) => ["coord", ...(project && words[0] === "task" ? ["--project", project] : []), ...words].map(quoted).join(" ");
 
-const shortcut = (remedy, kind, id) => (remedy.command[0] === "decide" ? html` Or answer it under <a class="plain" href="/now">Now</a>.`
-  : remedy.command[0] === "task" && kind === "task" ? html` Or use the buttons of <a class="plain" href=${link.task(id.split("/")[0], remedy.command[2])}>the task</a>.`
-    : remedy.command[0] === "preempt" || remedy.command[0] === "steal" ? html` Or use the buttons of <a class="plain" href=${link.lock(remedy.command[1])}>the lock</a>.` : nothing);
+// What frees it, as buttons, where this page can do it.
+function buttons({command: words}, kind, id, {tables}) {
+  const project = kind === "task" ? id.split("/")[0] : tables.sessions.get(id)?.project ?? "";
+  return html`<p class="actions">${remedyActs(words, {tables, project}).map((spec, place) => act(spec, {kind: place ? "" : "primary"}))}</p>`;
+}
 
 const links = (nodes, project, context) => html`<ol class="chain">${nodes.map(({reason, children}) => html`<li data-tone=${TONES[reason.kind] ?? "idle"}>
   <div class="link"><span class="mark">${icon(ICONS[reason.kind] ?? "right")}</span><span class="words">${words(reason, project)}</span><span class="muted times">${times(reason, context.now)}</span></div>
