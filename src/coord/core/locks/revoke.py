@@ -1,5 +1,7 @@
 """Take a lock from its holder: steal it by the rules or by force, or ask the holder to release it."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from coord.core import keys
@@ -33,13 +35,14 @@ from coord.core.locks.schema import (
 from coord.core.locks.table import blocking_locks, load_table
 from coord.core.locks.wait_queue import end_expired, grant_request, grant_waiters
 from coord.core.messages.inbox import notify
-from coord.core.messages.quoting import quote, quote_name
+from coord.core.messages.quoting import quote, quote_name, quote_names
 from coord.core.sessions.identify import ensure_session
 from coord.core.sessions.liveness import evidence_of, thresholds_of
 from coord.core.sessions.schema import Session
 from coord.core.settings import settings_of
 from coord.core.transaction import Transaction
 
+NAMES_MAX = 3
 STEAL_AGE_MS = 600_000
 """A lock younger than this is never stolen under the strict rule (LCK-50)."""
 
@@ -70,7 +73,7 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
     table = load_table(tx, request, now, waiting=())
     blocking = {lock_at.key: lock_at for lock_at in blocking_locks(table, now)}
     if not blocking:
-        raise NotFound("nobody else holds that", hint="coord lock takes it")
+        raise _not_locked(resources)
     if command.fence and command.fence not in {require_lock(tx, key).fence for key in blocking}:
         holder = next(iter(blocking.values())).lock
         raise NotStealable(
@@ -146,6 +149,11 @@ def _may_steal(tx: Transaction, lock_at: LockAt, command: StealLock, now: int) -
     return "its owner is stale, its lease has expired, and it is old enough"
 
 
+def _not_locked(resources: Sequence[Resource]) -> NotFound:
+    names = quote_names([each.text.removeprefix("file:") for each in resources], NAMES_MAX)
+    return NotFound(f"nobody else holds {names} now", hint="coord lock takes it")
+
+
 def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptReply:
     """Ask holders of lower priority to release their locks; after the grace time the locks are revoked."""
     asking = ensure_session(tx, command.caller, now)
@@ -156,9 +164,10 @@ def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptRepl
     asked: list[str] = []
     deadlines: list[int] = []
     nested = projects_nest(tx, command.resources)
-    for resource in parse_resources(
+    resources = parse_resources(
         command.resources, command.repository, REQUEST_RESOURCES_MAX, command.exact, nested
-    ):
+    )
+    for resource in resources:
         tx.get(resource.guard, Guard)
         for lock_at in conflicting(
             requester, PROFILES[resource.kind].mode, overlapping_locks(tx, resource), now
@@ -175,7 +184,7 @@ def preempt_lock(tx: Transaction, command: PreemptLock, now: int) -> PreemptRepl
                 asked.append(lock.owner)
             deadlines.append(lock.preempt_ms if lock.preempted_by else now + command.grace_ms)
     if not deadlines:
-        raise NotFound("nobody else holds that", hint="coord lock takes it")
+        raise _not_locked(resources)
     return PreemptReply(sorted(set(asked)), max(deadlines))
 
 

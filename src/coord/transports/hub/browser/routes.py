@@ -5,13 +5,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from coord.core.errors import Invalid
+from coord.core.identity import Caller
 from coord.core.ids import check_id
+from coord.core.tokens.commands import RevokeToken
 from coord.sdk.remote import wire
 from coord.transports.hub.authentication import cookie_name, unauthorized
 from coord.transports.hub.browser import pages
 from coord.transports.hub.browser.links import LINK_S
 from coord.transports.hub.hub import Hub
-from coord.transports.hub.identity import forbidden
+from coord.transports.hub.identity import Identity, forbidden
 from coord.transports.hub.request import JSON, MSGPACK, Request, Response
 from coord.transports.hub.routing import Router
 
@@ -79,7 +81,13 @@ async def login(hub: Hub, request: Request) -> Response:
 
 
 async def logout(hub: Hub, request: Request) -> Response:
-    """Make the browser forget its token."""
+    """Make the browser forget its token, and revoke it: a program on another port may have a copy."""
+    known: Identity = request.identity
+    if known.by_cookie and known.token is not None and known.store is not None:
+        engine = await hub.stores.engine(known.store, known.tenant)
+        person = Caller(known.token.id, user=known.user, person=True)
+        await engine.ask(RevokeToken(caller=person, id=known.token.id), origin=known.origin)
+        hub.tokens.forget()
     return Response(204, headers={"Set-Cookie": _cookie(hub, request, "") + "; Max-Age=0"})
 
 

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -133,10 +134,19 @@ def test_an_upgrade_with_a_cookie_needs_an_origin(site: Site) -> None:
         assert "begin" in str(connection.recv(timeout=60))
 
 
-def test_logging_out_ends_the_cookie(site: Site) -> None:
-    cookie = cookie_of(site, site.token())
+@pytest.mark.parametrize("limits", [{}, {"session": "s-ada"}, {"project": "shop", "role": Role.ADMIN}])
+def test_logging_out_ends_the_cookie(site: Site, limits: dict[str, Any]) -> None:
+    cookie = cookie_of(site, site.token(**limits))
     answer = site.ask("POST", "/logout", "", Cookie=cookie, Origin=f"http://{site.address}")
     assert (answer.status, "Max-Age=0" in answer.header("Set-Cookie")) == (204, True)
+    assert site.ask("GET", "/v1/locks", "", Cookie=cookie).status == 401, "a copy of it still counts"
+
+
+def test_a_token_without_a_cookie_survives_a_logout(site: Site) -> None:
+    """A program that sends its token itself has nothing to forget."""
+    token = site.token(Role.ADMIN)
+    assert site.ask("POST", "/logout", token).status == 204
+    assert site.ask("GET", "/v1/locks", token).status == 200
 
 
 def test_the_cookie_of_another_port_is_not_ours(site: Site) -> None:
