@@ -82,7 +82,8 @@ def watched(page: Page) -> Iterator[list[str]]:
     page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
     yield complaints
     page.evaluate("0")  # what the page has said arrives before an answer
-    assert [each for each in complaints if VIOLATION in each] == []
+    violations = [each for each in complaints if VIOLATION in each]
+    assert not violations, violations
 
 
 @contextmanager
