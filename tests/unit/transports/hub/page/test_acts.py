@@ -9,6 +9,7 @@ import pytest
 
 from coord.core.alerts.commands import CheckAlerts
 from coord.core.identity import Caller
+from coord.core.page.state import PageState, apply_entry
 from coord.core.sessions.commands import UpdateSession
 from coord.transports.cli.parser import parse
 from tests.support.hub.harness import ADDRESS, HOST, HubHarness, Reply
@@ -103,6 +104,68 @@ def test_every_act_works_and_the_log_names_its_person_and_address(hub: HubHarnes
     }
     assert len(people) == 1
     assert people.pop().startswith("ida-t-")
+
+
+LATE = {"reason": "it is late"}
+FIRST = {
+    "enable": {"method": "PUT", "path": "/v1/projects/p/agents/bob", "body": {"enabled": False, **LATE}},
+    "resume": {"method": "PUT", "path": "/v1/work-mode", "body": {"mode": "paused", **LATE}},
+}
+"""What has to be so before an act changes anything."""
+NEW = ("offset", "at", "now_ms", "seen_ms", "since_ms", "expires_ms", "ended_ms", "fence")
+"""Times and offsets, which only grow."""
+LEFT = {"steal": ("reason",), "skip": ("reason",)}
+"""Why it was done stays with the lock, and with the task."""
+
+
+def state_of(hub: HubHarness, tenant: str, token: str, left: tuple[str, ...]) -> Any:
+    """Return the state of the page, the settings and the limits, without what only grows."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(each) for name, each in value.items() if name not in (*NEW, *left)}
+        return value
+
+    page = PageState()
+    for entry in hub.database.log(tenant).tail(0, 10_000):
+        apply_entry(page, entry.offset, entry.at, entry.events)
+    told = {
+        **page.tables,
+        "sessions": {name: each for name, each in page.tables["sessions"].items() if "person" not in each},
+        "agents": {name: each for name, each in page.tables["agents"].items() if "disabled" in each},
+    }
+    asked = ({"path": "/v1/settings?project=p"}, {"path": "/v1/limits"})
+    others = [send(hub, token, {"method": "GET", **each}) for each in asked]
+    assert {each.status for each in others} == {200}
+    return plain(told), [plain(each.body) for each in others]
+
+
+def test_undo_leads_back_to_the_state_before() -> None:
+    undone = []
+    for number in [number for number, act in enumerate(printed_acts()) if "undo" in act]:
+        with HubHarness() as hub:
+            act = printed_acts(prepared(hub))[number]
+            tenant = "acme" if act["id"] == "set_limit" else "local"
+            token = hub.new_token("admin", tenant)
+            greeting = {
+                "path": "/v1/messages",
+                "body": {"kind": "warn", "subject": "x"},
+            }  # so it has a session
+            for one in (greeting, *([FIRST[act["id"]]] if act["id"] in FIRST else [])):
+                assert send(hub, token, one).status < 300
+            left = LEFT.get(act["id"], ())
+            states = [state_of(hub, tenant, token, left)]
+            for one in (*act["requests"], *act["undo"]["requests"]):
+                assert send(hub, token, one).status < 300, one
+                states.append(state_of(hub, tenant, token, left))
+            before, done, after = states
+            assert before != done, act["id"]
+            assert before == after, act["id"]
+            undone.append(act["id"])
+    assert {"steal", "skip", "disable", "enable", "pause", "drain", "stop", "resume", "set_setting"} <= set(
+        undone
+    )
+    assert "set_limit" in undone
 
 
 def test_a_repeated_act_happens_once(hub: HubHarness) -> None:
