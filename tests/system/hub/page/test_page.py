@@ -156,12 +156,23 @@ def test_the_page_outlives_its_hub(browser: Browser, tmp_path_factory: pytest.Te
         place.hub.stop()
         expect(page.get_by_role("alert")).to_contain_text("The hub does not answer")
         expect(page.get_by_role("link", name=re.compile("ada"))).to_be_visible()
+        page.keyboard.press(":")
+        page.keyboard.type("write a message")
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Subject").fill("only once")
+        page.keyboard.press("Enter")
+        expect(dialog.get_by_role("alert")).to_contain_text("the hub does not answer")
         asked = requests_of(page)
         with serving(place.repository, place.environ, listen=address):
             page.get_by_text("Live", exact=True).wait_for()
+            assert {url.partition("?")[0].rpartition("/")[2] for url in asked} == {"page"}
+            dialog.get_by_role("button", name="Try again").click()
+            expect(dialog).to_have_count(0)
+            subjects = [each["subject"] for each in place.coord("recv", "--peek", agent="ada")["messages"]]
+            assert subjects.count("only once") == 1
             place.coord("lock", "name:two", "--no-wait", agent="bob")
             expect(page.get_by_role("link", name=re.compile("bob"))).to_be_visible()
-        assert {url.partition("?")[0].rpartition("/")[2] for url in asked} == {"page"}
 
 
 def test_it_fits_a_phone_in_every_theme(browser: Browser, place: Place) -> None:
