@@ -27,7 +27,7 @@ export function act(wanted, look = {}) {
 export const actAll = (each, noun, nouns, look = {}) => (each.length > 1 ? act(many(each, noun, nouns), look) : each.length ? act(each[0].act, look) : nothing);
 
 const button = (label, shown, choices) => html`<button type="button" data-act="more" class=${shown === nothing ? "bare more" : "button small"} aria-label=${label} title=${label} @click=${() => pick({
-  title: label, placeholder: "What to do …", choices: choices().filter((spec) => may(spec.role)).map((spec) => ({label: spec.label, detail: spec.title, kind: "act", icon: "play", run: () => perform(spec)}))})}>${
+  title: label, placeholder: "What to do …", choices: choices().filter((spec) => may(spec.role)).map((spec) => ({label: spec.label, detail: spec.title === spec.label ? "" : spec.title, icon: "play", run: () => perform(spec)}))})}>${
   shown === nothing ? icon("more") : shown}</button>`;
 
 // One button for everything that can be done to one thing; `choices` returns the acts.
