@@ -24,7 +24,7 @@ const ask = asked((key) => {
   return ASK[kind](id);
 }, {pauseMs: 1000});
 
-const TABLES = ["tasks", "locks", "waits", "questions", "agents"];
+const TABLES = ["tasks", "locks", "waits", "questions", "agents", "held"];
 const ICONS = {task: "task", claim: "agent", lock: "locks", wait: "clock", question: "question", session: "session", agent: "agent", track: "plan", assignment: "send", retry: "clock", limit: "settings", free: "calm", merge: "merges"};
 const TONES = {task: "wait", claim: "work", lock: "wait", wait: "wait", question: "ask", session: "bad", agent: "idle", track: "wait", assignment: "idle", retry: "idle", limit: "bad", free: "ok", merge: "bad"};
 
