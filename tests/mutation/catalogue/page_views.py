@@ -486,7 +486,7 @@ MUTANTS = [
     PageMutant(
         "a name with a slash is two",
         "core/router.js",
-        "task: (project, task) => `/task/${encodeURIComponent(project)}/${encodeURIComponent(task)}`",
+        "task: (project, task) => `/task/${part(project)}/${part(task)}`",
         "task: (project, task) => `/task/${project}/${task}`",
         "core",
     ),

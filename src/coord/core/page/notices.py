@@ -6,9 +6,10 @@ An event has the first of its rows that fits: each field in `when` has one of th
     busy    its session has a task
     me      it is addressed to the reader
 
-`level` says whom it concerns (`LEVELS`), and a reader chooses how to be notified of each level. Notices of one
-`kind` that come together are one: `title` names a single one, `many` several. `to` is what its link leads to:
-a view, or the `agent`, `lock` or `task` that the event names. Its words are its sentence (`sentences.py`).
+`level` says whom it concerns (`LEVELS`), and a reader chooses how to be notified of each level. Notices of
+one `kind` that come together are one: `title` names a single one, `many` several. `to` is what its link leads
+to: a view, or the `agent`, `lock` or `task` that the event names. Its words are its sentence
+(`sentences.py`).
 """
 
 from typing import Any

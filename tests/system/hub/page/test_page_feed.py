@@ -154,7 +154,7 @@ def test_a_log_without_its_beginning(browser: Browser, site: Site) -> None:
 
 
 def test_the_first_picture_has_the_whole_state(browser: Browser, site: Site) -> None:
-    """A view that asks for something by the state, here for settings of a project, asks for the right thing."""
+    """A view that asks for something by the state, here for settings of a project, asks right."""
     with visit(browser, site, path="/settings") as (page, complaints):
         page.reload()
         live(page)
