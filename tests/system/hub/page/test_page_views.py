@@ -236,6 +236,21 @@ def test_an_address_shows_the_same_to_somebody_else(browser: Browser, site: Site
         assert complaints == []
 
 
+def test_no_bar_covers_the_row_that_the_keys_choose(browser: Browser, site: Site) -> None:
+    covered = """() => {
+      const row = document.activeElement, {x, top, bottom} = row.getBoundingClientRect();
+      return [top + 4, bottom - 4].some((y) => !row.contains(document.elementFromPoint(x + 12, y)));
+    }"""
+    with visit(browser, site, viewport={"width": 360, "height": 500}) as (page, _):
+        rows = page.locator("main [data-row]").count()
+        found = []
+        for key in "j" * rows + "k" * rows:
+            page.keyboard.press(key)
+            found.append(page.evaluate(covered))
+        assert rows > 4
+        assert not any(found)
+
+
 def hostile(value: Any, attacks: Iterator[str]) -> Any:
     """Return a value with an attack in each of its texts."""
     if isinstance(value, str):

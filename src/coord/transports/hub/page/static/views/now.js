@@ -116,7 +116,7 @@ const NEEDS = {
     html`${foreign(record.text, "pre")}${expiry(record, now)}`, answers(record)),
   permission: (record, {now}) => need("ask", "permission", html`${agentLink(record.session, record.agent)} needs permission`, time(record.asked_ms, ago(record.asked_ms, now)),
     html`${foreign(record.text, "pre")}${expiry(record, now)}`, answers(record)),
-  alert: (record, {now}) => need(record.severity === "critical" ? "bad" : "wait", "alert", foreign(record.subject || record.rule), time(record.since_ms, ago(record.since_ms, now)),
+  alert: (record, {now}) => need(record.severity === "critical" ? "bad" : "wait", "alert", html`${foreign(record.subject || record.rule)} ${record.rule ? html`<span class="tag">${record.rule.replaceAll("_", " ")}</span>` : nothing}`, time(record.since_ms, ago(record.since_ms, now)),
     foreign(record.text, "pre"), html`${act(acts.closeAlert(record, true), {small: true})}${act(acts.closeAlert(record, false), {small: true})}<a class="button small" href=${link.why("alert", record.id)}>Why</a>`),
   task: (record, {now}) => need("bad", "task", html`<a href=${link.task(record.project, record.task)}>${foreign(record.task)}</a> ${record.state}`,
     time(record.ended_ms, ago(record.ended_ms, now)), html`<p>${foreign(record.title)}</p>${foreign(record.reason, "pre muted")}`,
