@@ -81,6 +81,13 @@ def test_plan_task_and_why_follow_the_log(browser: Browser, place: Place) -> Non
         expect(page.get_by_text("Nobody has to do anything")).to_be_visible()
         place.coord("task", "done", "A-1", agent="ada")
         expect(chain).to_contain_text("A-2, which is ready")
+        page.set_viewport_size({"width": 360, "height": 400})
+        page.goto(f"{place.hub.url}/plan?shape=lanes")
+        far = page.get_by_role("link", name=re.compile("^A-3 "))
+        expect(nodes.first).to_be_visible()
+        expect(far).not_to_be_in_viewport()
+        page.get_by_label("Filter tasks").fill("A-3")
+        expect(far).to_be_in_viewport()
         assert page.evaluate("document.querySelector('main script')") is None
         assert complaints == []
 

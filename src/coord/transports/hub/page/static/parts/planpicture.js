@@ -37,6 +37,16 @@ customElements.define("coord-plan", class extends HTMLElement {
       this.#measure();
     }
     this.#draw();
+    if (value.q && before?.q !== value.q) this.#seek();
+  }
+
+  // Scrolls to the first task that fits the filter.
+  #seek() {
+    const {layout, tasks, words, project, closed, q} = this.#given, {size} = this.#made;
+    const at = layout.task.findIndex((name) => fits(q, tasks.get(`${project}/${name}`) ?? {task: name}, words.get(name)));
+    if (at < 0) return;
+    const {x, y} = placeOf(layout, this.#made, size, closed, at);
+    this.scrollTo({top: y - 2 * size.head, left: x + size.nodeWidth > this.clientWidth ? x - size.columnWidth : 0});
   }
 
   #measure() {
