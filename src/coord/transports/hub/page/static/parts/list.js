@@ -9,6 +9,8 @@
 import {visibleRows} from "../core/derive.js";
 import {css, html, render, repeat} from "./html.js";
 
+const NEAR = 100;
+
 customElements.define("coord-list", class extends HTMLElement {
   #given = {items: [], height: 36, whole: 60, row: () => "", key: (_, index) => index};
   #observer = new ResizeObserver(() => this.#scrolled());
@@ -30,8 +32,19 @@ customElements.define("coord-list", class extends HTMLElement {
 
   set given(value) {
     const same = value.stamp !== undefined && value.stamp === this.#given.stamp && value.items === this.#given.items;
+    const moved = same ? 0 : this.#moved(value.items);
     this.#given = {...this.#given, ...value};
     if (!same) this.#draw();
+    if (moved) this.scrollTop += moved;
+  }
+
+  // How far the first row in sight moves when others come or go before it.
+  #moved(items) {
+    const {items: before, height, key} = this.#given, at = Math.floor(this.scrollTop / height);
+    if (!at || at >= before.length) return 0;
+    const wanted = key(before[at], at), from = Math.max(0, at - NEAR);
+    const found = items.slice(from, at + NEAR).findIndex((item, place) => key(item, from + place) === wanted);
+    return found < 0 ? 0 : (from + found - at) * height;
   }
 
   #range() {
