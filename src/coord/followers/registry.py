@@ -13,6 +13,7 @@ FOLLOWERS: dict[str, str] = {
     "mirror-agent-claims": "coord.followers.mirrors.mirror:AgentClaimsMirror",
     "alerts": "coord.followers.alerts:AlertsFollower",
     "reactions": "coord.followers.reactions.follower:Reactions",
+    "page": "coord.followers.past_states:PastStatesFollower",
     "traces": "coord.followers.traces.follower:Traces",
 }
 """The class of each follower, as `module:class`."""

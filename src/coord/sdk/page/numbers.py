@@ -47,6 +47,8 @@ class Bucket(msgspec.Struct):
     """How many durations are in each class of `BOUNDS_S`."""
     levels: dict[str, float] = {}
     """How many things existed, times the milliseconds."""
+    after: int = -1
+    """The offset before its first entry; -1 if it has none."""
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -57,6 +59,8 @@ class Series(msgspec.Struct, frozen=True):
     counts: dict[str, list[float]]
     spans: dict[str, list[list[int]]]
     levels: dict[str, list[float]]
+    left_out: int | None = None
+    """The offset before the first entry that does not count, because its minute or hour had not ended."""
 
 
 class Counter:
@@ -70,11 +74,11 @@ class Counter:
         self._open: dict[str, set[tuple[str, ...]]] = {name: set() for name in LEVELS}
         self._since_ms: dict[str, int] = dict.fromkeys(LEVELS, 0)
 
-    def count(self, at: int, event: str, details: dict[str, Any]) -> None:
-        """Count one event; times never fall, whatever an entry says."""
+    def count(self, at: int, event: str, details: dict[str, Any], offset: int = 0) -> None:
+        """Count one event of the entry at an offset; times never fall, whatever an entry says."""
         at = self.newest_ms = max(at, self.newest_ms)
         self.begins_ms = self.begins_ms or at
-        buckets = self._at(at)
+        buckets = self._at(at, offset)
         for rule in COUNTS.get(event, ()):
             amount = _amount(details.get(rule["field"])) if "field" in rule else 1
             for bucket in buckets if amount else ():
@@ -106,7 +110,8 @@ class Counter:
                 bucket = buckets.setdefault(number, Bucket())
                 bucket.levels[name] = bucket.levels.get(name, 0) + size * spent
 
-    def _at(self, at: int) -> tuple[Bucket, Bucket]:
+    def _at(self, at: int, offset: int) -> tuple[Bucket, Bucket]:
+        """Return the buckets of a time; one that exists for its levels gets its first entry now."""
         minute, hour = at // MINUTE_MS, at // HOUR_MS
         if minute not in self._minutes:
             self._minutes[minute] = Bucket()
@@ -115,24 +120,36 @@ class Counter:
                 self._minutes = {each: found for each, found in self._minutes.items() if each >= kept}
         if hour not in self._hours:
             self._hours[hour] = Bucket()
-        return self._minutes[minute], self._hours[hour]
+        found = self._minutes[minute], self._hours[hour]
+        for bucket in found:
+            bucket.after = offset - 1 if bucket.after < 0 else bucket.after
+        return found
 
-    def series(self, since_ms: int, now_ms: int, buckets_max: int) -> Series:
-        """Return the numbers from a time until now in at most `buckets_max` + 1 buckets of a round width."""
+    def series(self, since_ms: int, now_ms: int, buckets_max: int, until_ms: int | None = None) -> Series:
+        """Return the numbers from a time until now in at most `buckets_max` + 1 buckets of a round width.
+
+        With `until_ms` only the minutes or hours that had ended by then count.
+        """
         now_ms = max(now_ms, self.newest_ms)
         for name in LEVELS:
             self._add_level(name, now_ms)
+        oldest_minute = now_ms - MINUTES_KEPT * MINUTE_MS
+        now_ms = now_ms if until_ms is None else max(until_ms, self.begins_ms)
         since_ms = min(max(since_ms, self.begins_ms), now_ms) if self.begins_ms else now_ms
-        in_minutes = since_ms > now_ms - MINUTES_KEPT * MINUTE_MS
+        in_minutes = since_ms > oldest_minute
         wanted = max((now_ms - since_ms) / buckets_max, MINUTE_MS if in_minutes else HOUR_MS)
         width = WIDTHS_MS[min(bisect_left(WIDTHS_MS, wanted), len(WIDTHS_MS) - 1)]
         source, step = (self._minutes, MINUTE_MS) if width < HOUR_MS else (self._hours, HOUR_MS)
         first = since_ms // width
         size = now_ms // width - first + 1
+        whole = math.inf if until_ms is None else until_ms // step
+        ended = {each: bucket for each, bucket in source.items() if each < whole}
+        left_out = [source[each].after for each in source.keys() - ended if source[each].after >= 0]
+        full_ms = min(now_ms, whole * step)
         counts = {name: [0.0] * size for name in COUNTED}
         spans = {name: [list[int]() for _ in range(size)] for name in TIMED}
         levels = {name: [0.0] * size for name in LEVELS}
-        for number, bucket in source.items():
+        for number, bucket in ended.items():
             position = number * step // width - first
             if not 0 <= position < size:
                 continue
@@ -146,8 +163,8 @@ class Counter:
         for averages in levels.values():
             for position in range(size):
                 begins = max((first + position) * width, self.begins_ms)
-                averages[position] /= max(1, min((first + position + 1) * width, now_ms) - begins)
-        return Series(first * width, width, counts, spans, levels)
+                averages[position] /= max(1, min((first + position + 1) * width, full_ms) - begins)
+        return Series(first * width, width, counts, spans, levels, min(left_out, default=None))
 
 
 def _parts(since: int, until: int, width: int) -> Iterator[tuple[int, int]]:
@@ -180,12 +197,18 @@ class Numbers:
         self._counter = Counter()
         self._lock = threading.Lock()
 
-    def read(self, since_ms: int, buckets_max: int, *, read_s: float = READ_S) -> tuple[Series, int, bool]:
-        """Return the numbers from a time on, the offset up to which they are, and whether that is all."""
+    def read(
+        self, since_ms: int, buckets_max: int, until_ms: int | None = None, *, read_s: float = READ_S
+    ) -> tuple[Series, int, bool]:
+        """Return the numbers from a time on, the offset up to which they are, and whether that is all.
+
+        With `until_ms` they end with the last full minute or hour before that time.
+        """
         with self._lock:
             whole = self._read_on(time.monotonic() + read_s)
             now = self._log.now() if whole else self._counter.newest_ms
-            return self._counter.series(since_ms, now, buckets_max), self.offset, whole
+            found = self._counter.series(since_ms, now, buckets_max, until_ms)
+            return found, self.offset if found.left_out is None else found.left_out, whole
 
     def _read_on(self, until_s: float) -> bool:
         while True:
@@ -212,4 +235,4 @@ class Numbers:
                 continue
             name = str(details.get("event"))
             if name in EVENTS and (not self._project or details.get("project") == self._project):
-                self._counter.count(entry.at, name, details)
+                self._counter.count(entry.at, name, details, entry.offset)

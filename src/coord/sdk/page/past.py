@@ -1,72 +1,103 @@
 """The state of the page at any offset that the log still has, or at a time.
 
-A past state is made from the nearest known one. States are kept while the log is read, `EVERY` entries
-apart, so that the next look at the past is near one of them.
+A past state is made from the nearest known one. States are kept while the log is read, `EVERY` entries apart
+(`kept_states.py`), so that the next look at the past is near one of them, and so that something is known of
+what comes after a trim.
 """
-
-import zlib
-from bisect import bisect_right, insort
-
-import msgspec
 
 from coord.core.errors import NotFound
 from coord.core.page.state import PageState
 from coord.sdk.log_reader import first_offset, newest_offset
+from coord.sdk.page.kept_states import KeptStates, StateAt
 from coord.sdk.page.snapshot import replay, take_snapshot
 from coord.stores.contract import Store
 
 EVERY = 5_000
-KEPT_MAX = 64
 
 
 class PastStates:
     """Past states of one log."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, kept: KeptStates | None = None) -> None:
         self._store = store
-        self._offsets: list[int] = []
-        self._states: dict[int, bytes] = {}
+        self.kept = kept if kept is not None else KeptStates()
+        self._checked: set[StateAt] = set()
 
     def first(self) -> int:
         """Return the oldest offset whose state can be known: 0, unless the beginning of the log is gone."""
         first = first_offset(self._store)
         if first <= 1:
             return 0
-        known = [offset for offset in self._offsets if offset >= first - 1]
+        known = self._known(first)
         if not known:
-            self.keep(take_snapshot(self._store))
-            known = self._offsets
-        return known[0]
+            self.kept.keep(take_snapshot(self._store))
+            known = self._known(first)
+        return known[0].offset
 
-    def at(self, offset: int) -> PageState:
-        """Return the state after an entry."""
+    def knows(self, oldest: int) -> bool:
+        """Whether some state is known from which the log goes on, without a look at the records."""
+        return oldest == 0 or bool(self._known(oldest + 1))
+
+    def _known(self, first: int) -> list[StateAt]:
+        """Return the kept states from which this log goes on without a gap."""
+        return [each for each in self.kept.known() if each.offset >= first - 1 and self._is_ours(each, first)]
+
+    def _is_ours(self, kept_at: StateAt, first: int) -> bool:
+        """Whether this log has the entry of a state: somebody may have restored an older store."""
+        if kept_at in self._checked or kept_at.offset < max(first, 1):
+            return True
+        (entry, *_) = self._store.tail(kept_at.offset - 1, 1) or (None,)
+        if entry is None or (entry.offset, entry.at) != kept_at:
+            self.kept.remove(kept_at)
+            return False
+        self._checked.add(kept_at)
+        return True
+
+    def at(self, offset: int, *, nearest: bool = False) -> PageState:
+        """Return the state after an entry, or with `nearest` the one next to it that is known."""
         newest, oldest = newest_offset(self._store), self.first()
+        if nearest:
+            offset = min(max(offset, oldest), newest)
         if not oldest <= offset <= newest:
             raise NotFound(
                 f"the state at {offset} is not known", hint=f"choose an offset from {oldest} to {newest}"
             )
-        number = bisect_right(self._offsets, offset)
-        nearest = self._offsets[number - 1] if number else 0
-        state = _decode(self._states[nearest]) if nearest else PageState()
+        state = self._before(offset, oldest)
+        if state is None:  # a kept state was damaged, so the past begins later
+            return self.at(offset, nearest=nearest)
         while offset - state.offset > EVERY:
             replay(self._store, state, state.offset + EVERY)
-            self.keep(state)
+            self.kept.keep(state)
         return replay(self._store, state, offset)
+
+    def _before(self, offset: int, oldest: int) -> PageState | None:
+        """Return the newest kept state up to an offset; that of an empty log is known."""
+        for each in reversed(self._known(first_offset(self._store))):
+            if oldest <= each.offset <= offset and (found := self.kept.read(each)) is not None:
+                return found
+        return None if oldest else PageState()
 
     def offset_at(self, time_ms: int) -> int:
         """Return the newest offset with a known state that is not later than a time."""
         return offset_at(self._store, time_ms, self.first())
 
-    def keep(self, state: PageState) -> None:
-        """Keep a state; every other one makes room if there are too many."""
-        if state.offset in self._states:
-            return
-        self._states[state.offset] = zlib.compress(msgspec.json.encode(state), 1)
-        insort(self._offsets, state.offset)
-        if len(self._offsets) > KEPT_MAX:
-            for offset in self._offsets[1::2]:
-                del self._states[offset]
-            del self._offsets[1::2]
+    def keep_next(self, newest: int) -> int:
+        """Keep the state `EVERY` entries after the newest kept one, if the log has it; return its offset.
+
+        States from which the log does not go on any more are removed.
+        """
+        first, oldest = first_offset(self._store), self.first()
+        for kept_at in self.kept.known():
+            if kept_at.offset < first - 1:
+                self.kept.remove(kept_at)
+        last = max((each.offset for each in self._known(first)), default=oldest)
+        if newest - last < EVERY:
+            return last
+        state = self._before(last, last)
+        if state is None:
+            return last
+        self.kept.keep(replay(self._store, state, last + EVERY))
+        return state.offset
 
 
 def offset_at(store: Store, time_ms: int, oldest: int) -> int:
@@ -77,7 +108,3 @@ def offset_at(store: Store, time_ms: int, oldest: int) -> int:
         (entry, *_) = store.tail(middle - 1, 1)
         low, high = (middle, high) if entry.at <= time_ms else (low, middle - 1)
     return low
-
-
-def _decode(kept: bytes) -> PageState:
-    return msgspec.json.decode(zlib.decompress(kept), type=PageState)

@@ -167,3 +167,38 @@ def test_old_times_are_in_hours_and_minutes_are_forgotten() -> None:
     assert counter.series(0, now, 400).width_ms == HOUR_MS
     assert sum(counter.series(0, now, 400).counts["commits"]) == 3 * MINUTES_KEPT
     assert counter.series(now - HOUR_MS, now, 60).width_ms == MINUTE_MS
+
+
+@settings(max_examples=60, deadline=None)
+@given(LOGS.filter(bool), st.data())
+def test_an_earlier_time_has_what_had_ended_and_an_offset_to_go_on_from(
+    events: list[tuple[int, Any]], data: st.DataObject
+) -> None:
+    """What the reply leaves out comes after its offset, so that a reader can add it entry by entry."""
+    log = Log(events)
+    until = data.draw(st.sampled_from([entry.at for entry in log.entries]))
+    found = Numbers(log)  # type: ignore[arg-type]
+    series, offset, whole = found.read(0, 400, until)
+    assert whole
+    assert series.width_ms < HOUR_MS
+    ended = [entry for entry in log.entries if entry.at < until // MINUTE_MS * MINUTE_MS]
+    before, _, _ = Numbers(Log([])).read(0, 400) if not ended else (read(cut(log, len(ended))), 0, True)  # type: ignore[arg-type]
+    assert {name: sum(values) for name, values in series.counts.items()} == {
+        name: sum(values) for name, values in before.counts.items()
+    }
+    assert series.from_ms + len(series.counts["locks"]) * series.width_ms <= until + series.width_ms
+    assert offset >= len(ended)
+    left_out = log.entries[len(ended) : offset]
+    assert not any(sum(map(sum, read(alone(entry)).counts.values())) for entry in left_out)
+
+
+def cut(log: Log, size: int) -> Log:
+    found = Log([])
+    found.entries = log.entries[:size]
+    return found
+
+
+def alone(entry: Entry) -> Log:
+    found = Log([])
+    found.entries = [Entry(offset=1, at=entry.at, id=b"", events=entry.events)]
+    return found

@@ -1,12 +1,16 @@
 """The page at any offset of the log: what the records said then."""
 
+import stat
 from copy import deepcopy
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from coord.core.errors import NotFound
 from coord.core.page.state import PageState
-from coord.sdk.page import past
+from coord.host.store_location import StoreLocation
+from coord.sdk.page import kept_states, past
 from coord.sdk.page.past import PastStates
 from coord.sdk.page.snapshot import take_snapshot
 from tests.simulation.oracles.page import comparable
@@ -33,7 +37,7 @@ def lived() -> tuple[LockHarness, dict[int, PageState]]:
 def test_a_past_state_is_what_the_records_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """In any order, and with states kept in between that make room for others."""
     monkeypatch.setattr(past, "EVERY", 3)
-    monkeypatch.setattr(past, "KEPT_MAX", 4)
+    monkeypatch.setattr(kept_states, "KEPT_MAX", 4)
     harness, states = lived()
     found = PastStates(harness.store)
     assert found.first() == 0
@@ -68,7 +72,86 @@ def test_a_state_that_was_kept_before_the_log_was_trimmed_is_where_the_past_begi
     harness, states = lived()
     middle, newest = sorted(states)[STEPS // 2], max(states)
     found = PastStates(harness.store)
-    found.keep(deepcopy(states[middle]))
+    found.kept.keep(deepcopy(states[middle]))
     harness.store.trim(middle + 1)
     assert found.first() == middle
     assert comparable(found.at(newest)) == comparable(states[newest])
+
+
+def test_an_offset_that_is_not_known_becomes_the_nearest_one() -> None:
+    harness, states = lived()
+    middle, newest = sorted(states)[STEPS // 2], max(states)
+    found = PastStates(harness.store)
+    found.kept.keep(deepcopy(states[middle]))
+    harness.store.trim(middle + 1)
+    assert [found.at(offset, nearest=True).offset for offset in (0, middle, newest + 9)] == [
+        middle,
+        middle,
+        newest,
+    ]
+
+
+def folder_of(harness: LockHarness, path: Path) -> PastStates:
+    path.mkdir(exist_ok=True)
+    location = StoreLocation("memory:", "", None, "store", 0, str(path))
+    return PastStates(harness.store, kept_states.kept_states(location, "local"))
+
+
+def test_the_next_process_knows_what_was_kept_in_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a trim and a restart the past begins at most `EVERY` entries after the log does."""
+    monkeypatch.setattr(past, "EVERY", 3)
+    harness, states = lived()
+    newest = max(states)
+    first = folder_of(harness, tmp_path)
+    while first.keep_next(newest) + 3 <= newest:
+        pass
+    assert [each.offset for each in first.kept.known()] == [*range(3, newest + 1, 3)]
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes == {0o600, 0o700}
+    harness.store.trim(20)
+    again = folder_of(harness, tmp_path)
+    assert again.first() == 21
+    for offset in (21, 22, newest):
+        assert comparable(again.at(offset)) == comparable(states[offset])
+    again.keep_next(newest)
+    assert again.kept.known()[0].offset == 21
+
+
+def test_a_damaged_and_a_foreign_state_do_not_count(tmp_path: Path) -> None:
+    """Nor does one of other rules, or of a log that has another entry there."""
+    harness, states = lived()
+    newest = max(states)
+    found = folder_of(harness, tmp_path)
+    for offset in (10, 20, 30):
+        found.kept.keep(deepcopy(states[offset]))
+    damaged, foreign, _ = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    damaged.write_bytes(b"x")
+    at = states[20].at
+    foreign.rename(foreign.with_name(foreign.name.replace(str(at), str(at + 1))))
+    (damaged.parent / "000000000000-5-5").write_bytes(b"of other rules")
+    harness.store.trim(8)
+    again = folder_of(harness, tmp_path)
+    assert comparable(again.at(12, nearest=True)) == comparable(states[30])
+    assert comparable(again.at(newest)) == comparable(states[newest])
+    assert [each.offset for each in again.kept.known()] == [30]
+    again.kept.keep(deepcopy(states[newest]))
+    assert not (damaged.parent / "000000000000-5-5").exists()
+
+
+def test_kept_states_stay_evenly_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_states, "KEPT_MAX", 8)
+    kept = kept_states.KeptStates()
+    for offset in range(1, 201):
+        kept.keep(PageState(offset, offset))
+    offsets = [each.offset for each in kept.known()]
+    assert (len(offsets), offsets[0], offsets[-1]) == (8, 1, 200)
+    assert max(late - early for early, late in pairwise(offsets)) <= 64
+
+
+def test_without_a_folder_states_stay_in_memory(tmp_path: Path) -> None:
+    missing = StoreLocation("memory:", "", None, "store", 0, str(tmp_path / "none"))
+    kept = kept_states.kept_states(missing, "local")
+    kept.keep(PageState(3, 4))
+    assert ([*kept.known()], [*tmp_path.iterdir()]) == ([(3, 4)], [])

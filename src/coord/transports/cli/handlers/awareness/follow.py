@@ -70,6 +70,11 @@ def _rebuild(client: Client, kind: type[Follower]) -> None:
             f"{kind.name} cannot be computed again: its state says what was done, and the log does not",
             hint="coord reactions dead shows what failed",
         )
+    if not kind.name.startswith("mirror-") and kind.is_local:
+        raise Refused(
+            f"{kind.name} cannot be computed again: it keeps what a trimmed log does not have",
+            hint="coord follow list shows how far it is",
+        )
     if kind.is_local:
         mirror = kind.name.removeprefix("mirror-")
         raise Refused(

@@ -15,6 +15,7 @@ from coord.core.page.rules import JOINTS, RULES
 from coord.core.page.state import Fields, PageState, Table
 from coord.core.tokens.schema import Role
 from coord.host.store_location import StoreLocation
+from coord.sdk.page.kept_states import KeptStates, kept_states
 from coord.sdk.page.past import PastStates
 from coord.sdk.page.snapshot import take_snapshot
 from coord.sdk.remote.wire import VERSION
@@ -31,10 +32,14 @@ Offset = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
 
 
 class PageQuery(PublicBody, frozen=True, kw_only=True):
-    """Which state: after the entry `at`, or at a `time` in milliseconds; the present one without both."""
+    """Which state: after the entry `at`, or at a `time` in milliseconds; the present one without both.
+
+    `nearest`: if the state at that offset is not known, the one that is next to it.
+    """
 
     at: Offset | None = None
     time: Offset | None = None
+    nearest: bool = False
 
 
 class Reader(msgspec.Struct, frozen=True):
@@ -88,8 +93,8 @@ class _Taken(NamedTuple):
 class LogPages:
     """The states of one log for all who look at it."""
 
-    def __init__(self, log: Store) -> None:
-        self.past = PastStates(log)
+    def __init__(self, log: Store, kept: KeptStates) -> None:
+        self.past = PastStates(log, kept)
         self._log = log
         self._taking = asyncio.Lock()
         self._newest: _Taken | None = None
@@ -117,7 +122,7 @@ class LogPages:
 
     def _at(self, query: PageQuery) -> PageState:
         offset = query.at if query.at is not None else self.past.offset_at(query.time or 0)
-        return self.past.at(offset)
+        return self.past.at(offset, nearest=query.nearest)
 
 
 _pages: "WeakKeyDictionary[OpenStore, dict[str, LogPages]]" = WeakKeyDictionary()
@@ -127,7 +132,8 @@ def pages_of(asking: Asking) -> LogPages:
     """Return the states of the log that a request means."""
     logs = _pages.setdefault(asking.store, {})
     if asking.tenant not in logs:
-        logs[asking.tenant] = LogPages(asking.store.log(asking.tenant))
+        kept = kept_states(asking.store.location, asking.tenant)
+        logs[asking.tenant] = LogPages(asking.store.log(asking.tenant), kept)
     return logs[asking.tenant]
 
 

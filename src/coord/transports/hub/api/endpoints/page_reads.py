@@ -65,9 +65,13 @@ class DiffReply(msgspec.Struct, frozen=True):
 
 
 class NumbersQuery(PublicBody, frozen=True, kw_only=True):
-    """Since when, in milliseconds (0: since the log began), and in how many buckets at most."""
+    """Since when, in milliseconds (0: since the log began), and in how many buckets at most.
+
+    `until`: only the minutes or hours that had ended by then. The reply says after which offset to go on.
+    """
 
     since: Time = 0
+    until: Time | None = None
     buckets: Annotated[int, Meta(ge=1, le=BUCKETS_MAX)] = 60
 
 
@@ -131,7 +135,7 @@ async def show_numbers(asking: Asking) -> Any:
     """Return what happened over time, in numbers."""
     query: NumbersQuery = asking.values
     numbers = _numbers_of(asking)
-    series, offset, whole = await asking.hub.stores.run(numbers.read, query.since, query.buckets)
+    series, offset, whole = await asking.hub.stores.run(numbers.read, query.since, query.buckets, query.until)
     return NumbersReply(
         offset=offset,
         whole=whole,
