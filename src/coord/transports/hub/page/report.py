@@ -1,34 +1,48 @@
 """A run as one file: the page with the log of that time, which opens without a hub.
 
 A browser does not load modules from files, so all of them are in the file, as data that an import map names.
-The policy in it names its scripts by their hashes and allows no request.
+The policy in it names its scripts by their hashes and allows no request. Beside the log the file has what a
+hub would answer (`run_facts.py`); `static_report/` gives these answers to the page.
 """
 
 import base64
 import gzip
 import json
 import re
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from coord.core.errors import LimitReached
 from coord.core.events import read_event
 from coord.core.page.rules import JOINTS, RULES
-from coord.core.page.state import PageState
+from coord.core.page.sentences import SENTENCES
+from coord.core.page.series import COUNTED, LEVELS, TIMED
+from coord.core.page.series import RULES as SERIES_RULES
+from coord.core.page.state import PageState, apply_entry
 from coord.sdk.log_reader import first_offset, newest_offset, pages
-from coord.sdk.page.past import offset_at
+from coord.sdk.page.numbers import WIDTHS_MS
+from coord.sdk.page.past import PastStates, offset_at
 from coord.sdk.page.snapshot import replay
 from coord.stores.contract import Store
+from coord.transports.hub.page.run_facts import RunFacts
 
-STATIC = Path(__file__).parent / "static"
+FOLDER = Path(__file__).parent
+STATIC, ADDED = FOLDER / "static", FOLDER / "static_report"
 ENTRIES_MAX = 200_000
+SERIES = {
+    "rules": SERIES_RULES,
+    "levels": LEVELS,
+    "counted": COUNTED,
+    "timed": TIMED,
+    "widths_ms": WIDTHS_MS,
+}
+"""How the numbers are counted."""
 MARK = b'id="coord-report"'
 """What a report has in it and other files do not: only a report is written over."""
-_IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*)(["'])(\.{1,2}/[^"']+)\2""")
+_IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?)(["'])(\.{1,2}/[^"']+)\2""")
 _PAGE = """<!doctype html>
 <html lang="en" data-theme="auto">
 <head>
@@ -47,36 +61,56 @@ _PAGE = """<!doctype html>
 </body>
 </html>
 """
-_BEGIN = 'import "coord/app.js";'
+_BEGIN = 'import "coord/static_report/begin.js";'
 
 
-def make_report(log: Store, from_ms: int, name: str) -> bytes:
-    """Return the file with everything since a time; what began before a trimmed log is missing."""
-    oldest = max(0, first_offset(log) - 1)
-    base = replay(log, PageState(offset=oldest), offset_at(log, from_ms, oldest))
-    newest = newest_offset(log)
+class Run(NamedTuple):
+    """The log of a time: the state before it, the entries since then, and the state after them."""
+
+    base: PageState
+    entries: list[dict[str, Any]]
+    state: PageState
+    whole: bool
+    """Whether `base` has everything; if the log was trimmed, what began before it may be missing."""
+
+
+def read_run(log: Store, past: PastStates, from_ms: int) -> Run:
+    """Return everything since a time, or since the first state that is known of a trimmed log."""
+    newest, oldest = newest_offset(log), max(0, first_offset(log) - 1)
+    whole = past.knows(oldest)
+    if whole:
+        base = past.at(past.offset_at(from_ms))
+    else:
+        base = replay(log, PageState(offset=oldest), offset_at(log, from_ms, oldest))
     if newest - base.offset > ENTRIES_MAX:
         raise LimitReached(
             f"the log has {newest - base.offset} entries since then; a report holds {ENTRIES_MAX}",
             hint="choose a shorter time: --since 2h",
         )
+    state, entries = msgspec.json.decode(msgspec.json.encode(base), type=PageState), []
+    for page in pages(log, base.offset + 1):
+        for entry in page:
+            if base.offset < entry.offset <= newest:
+                apply_entry(state, entry.offset, entry.at, entry.events)
+                events = [_event(raw) for raw in entry.events]
+                entries.append({"offset": entry.offset, "at": entry.at, "events": events})
+    return Run(base, entries, state, whole)
+
+
+def make_report(run: Run, facts: RunFacts, name: str) -> bytes:
+    """Return the file with a run, and with what the hub would say of it."""
     found = {
-        "base": base,
-        "entries": list(_entries(log, base.offset, newest)),
+        "base": run.base,
+        "entries": run.entries,
         "rules": {**RULES, "@join": JOINTS},
+        "series": SERIES,
+        "sentences": SENTENCES,
         "hub": {"repository": name},
-        "from_ms": from_ms,
+        "whole": run.whole,
+        **msgspec.structs.asdict(facts),
     }
     packed = base64.b64encode(gzip.compress(msgspec.json.encode(found), 6, mtime=0)).decode()
     return _html(packed).encode()
-
-
-def _entries(log: Store, after: int, until: int) -> Iterator[dict[str, Any]]:
-    for page in pages(log, after + 1):
-        for entry in page:
-            if after < entry.offset <= until:
-                events = [_event(raw) for raw in entry.events]
-                yield {"offset": entry.offset, "at": entry.at, "events": events}
 
 
 def _event(raw: bytes) -> dict[str, Any]:
@@ -84,7 +118,8 @@ def _event(raw: bytes) -> dict[str, Any]:
 
 
 def _html(log: str) -> str:
-    files = {path.relative_to(STATIC).as_posix(): path for path in sorted(STATIC.rglob("*.js"))}
+    paths = sorted(path for folder in (STATIC, ADDED) for path in folder.rglob("*.js"))
+    files = {path.relative_to(FOLDER).as_posix(): path for path in paths}
     modules = {f"coord/{name}": _module(name, path.read_text()) for name, path in files.items()}
     imports = json.dumps({"imports": modules}).replace("<", "\\u003c")
     style = "\n".join(path.read_text() for path in sorted(STATIC.rglob("*.css"), key=_style_order))

@@ -184,3 +184,11 @@ test("ten thousand tasks and five thousand locks are derived within a moment", (
   for (const each of derive.queue(state)) assert.ok(derive.waitWords(each, state, NOW));
   assert.ok(derive.waitGraph(state).edges.length > 100);
 });
+
+test("the record of alerts at an earlier time is what the log says by then", () => {
+  const closed = (id, outcome, at, rule = "stuck") => ({id, rule, subject: id, outcome, note: "", by: "ada", at});
+  const state = stateOf({alerts: [{id: "9", rule: "loud"}], recent: {closed_alerts: [closed("1", "true", 5), closed("2", "", 6), closed("1", "false", 7), closed("3", "true", 8)]}});
+  const {alerts, rules} = derive.alertRecord(state, [{id: "1", text: "slow", raised_ms: 2, outcome: "true"}, {id: "7", text: "later", closed_ms: 99}]);
+  assert.deepEqual(alerts.map((each) => [each.id, each.outcome, each.closed_ms, each.text]), [["3", "true", 8, undefined], ["1", "false", 7, "slow"], ["2", "", 6, undefined]]);
+  assert.deepEqual(rules.map(({rule, right, wrong, precision, open}) => [rule, right, wrong, precision, open]), [["stuck", 1, 1, 0.5, 0], ["loud", 0, 0, null, 1]]);
+});

@@ -37,6 +37,21 @@ test("the log of the page grows at both ends, and begins again after a gap", () 
   assert.equal(past.trimmed, true);
 });
 
+test("the log of the page at an earlier time ends there, and begins again before what it has", () => {
+  const past = new Past();
+  past.follow([entry(11, {event: "a"}), entry(12, {event: "b"}), entry(13, {event: "c"})], 13, true);
+  const live = past.items;
+  assert.equal(past.upTo(13), live);
+  past.follow([], 12, true);
+  assert.deepEqual(past.upTo(12).map((item) => item.event), ["a", "b"]);
+  past.follow([entry(13, {event: "c"})], 13, true);
+  assert.equal(past.upTo(13).length, 3);
+  past.follow([], 5, true);
+  assert.deepEqual([past.items, past.low, past.high], [[], 5, 5]);
+  past.follow([], 9, true);
+  assert.deepEqual([past.low, past.high], [9, 9]);
+});
+
 test("filters find agents, kinds, files, tasks and words, and hide heartbeats", () => {
   const item = {event: "lock.acquired", session: "s", resource: "file:src/a.py", agent: "ada"};
   const fits = (filter, each = item) => passes(each, filter, name, () => "ada locked src/a.py");
@@ -200,4 +215,12 @@ test("an axis of one moment, or of none, still has a length", () => {
   assert.deepEqual(timeRange([1000]), [1000, 1600]);
   assert.deepEqual(timeRange([1000, 4600]), [1000, 4600]);
   assert.deepEqual(timeRange([]), [0, 600]);
+});
+
+test("at an earlier time a message counts once it was sent", () => {
+  const sent = {event: "message.sent", id: "1", session: "a", to: ["b"], kind: "k", subject: "one", at: 10, offset: 1};
+  const stored = (id, at) => ({id, sender: "a", to: ["b"], sent_ms: at, kind: "k", subject: id, body: "text"});
+  const texts = [stored("1", 10), stored("0", 5), stored("2", 10), stored("3", 11)];
+  assert.deepEqual(merge([sent], texts, 10).map((each) => each.id), ["0", "1"]);
+  assert.equal(merge([sent], texts).length, 4);
 });

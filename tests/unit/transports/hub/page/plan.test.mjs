@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 import {emptyState} from "../../../../../src/coord/transports/hub/page/static/core/state.js";
-import {claimBars, columnOf, commitsOf, criticalPath, dependents, fits, fitted, geometry, neighbours, overview, placeOf, projectsOf, SIZES, structureWatch, visibleTasks} from "../../../../../src/coord/transports/hub/page/static/core/plan.js";
+import {claimBars, columnOf, commitsOf, criticalPath, cutLayout, dependents, fits, fitted, geometry, knownAt, neighbours, overview, placeOf, projectsOf, SIZES, structureWatch, visibleTasks} from "../../../../../src/coord/transports/hub/page/static/core/plan.js";
 
 function stateOf(...tasks) {
   const state = emptyState();
@@ -115,4 +115,24 @@ test("projects, dependents and the filter", () => {
   assert.deepEqual(dependents(state, "p", "a").map((task) => task.task), ["b"]);
   const task = state.tables.tasks.get("p/a");
   assert.ok(fits("login READY", task, "ready") && fits("src/a.py", task, "ready") && fits("", task, "") && !fits("logout", task, "ready"));
+});
+
+test("a layout of another time has the tasks, lanes and dependencies of that time", () => {
+  const whole = {columns: 3, lanes: [{track: "A", top: 0, rows: 1, tasks: 1}, {track: "B", top: 1, rows: 1, tasks: 3}],
+    task: ["later", "a", "b", "c"], lane: [0, 1, 1, 1], column: [0, 0, 1, 2], row: [0, 1, 1, 1], edges: [[0, 1], [1, 2], [1, 3], [2, 3]]};
+  const {tables} = stateOf({task: "a"}, {task: "b", depends_on: ["a"]}, {task: "c", depends_on: ["b"]});
+  assert.deepEqual(cutLayout(whole, tables.tasks, "p"), {columns: 3, lanes: [{track: "B", top: 1, rows: 1, tasks: 3}], task: ["a", "b", "c"], lane: [0, 0, 0],
+    column: [0, 1, 2], row: [1, 1, 1], edges: [[0, 1], [1, 2]]});
+});
+
+test("of an earlier time, claims that had ended and what had come by then are known", () => {
+  const history = [1, 2, 3].map((generation) => ({generation, released_ms: generation * 100,
+    rejected: [{submitted_ms: 150, times: 4}, {submitted_ms: 300}], refused: [{refused_ms: 160}, {refused_ms: 290}]}));
+  const present = {spec: {description: "d", parts_done: 2}, history, result: {submitted_ms: 280}, used: {amounts: {}}};
+  const then = knownAt(present, {generation: 2, state: "in_progress"}, 200);
+  assert.deepEqual(then.history, [{generation: 1, released_ms: 100, rejected: [{submitted_ms: 150, times: 1}], refused: [{refused_ms: 160, times: 1}]}]);
+  assert.deepEqual([then.result, then.used, then.spec.parts_done, then.spec.description], [null, null, undefined, "d"]);
+  assert.deepEqual(knownAt(present, {generation: 2}, 280).history.map((each) => each.generation), [1, 2]);
+  assert.deepEqual(knownAt(present, {}, 280).history, []);
+  assert.equal(knownAt(present, {generation: 3, state: "done"}, 280).result.submitted_ms, 280);
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 
-import {Traveller, entriesOf} from "../../../../../src/coord/transports/hub/page/static/core/travel.js";
+import {Traveller, entriesOf, isNearest, momentOf} from "../../../../../src/coord/transports/hub/page/static/core/travel.js";
 
 const RULES = {"x.put": [{op: "put", table: "locks", key: ["id"], fields: {id: "id", at: "@at"}}]};
 const events = (from, to, gap = 1000) => Array.from({length: to - from + 1}, (_, number) =>
@@ -18,9 +18,10 @@ function world(last = 10, gap = 1000) {
       const offset = query.time ? Math.floor(Number(query.time) / gap) : Number(query.at);
       if (offset > last) throw new Error("not known");
       const locks = Object.fromEntries(events(1, offset, gap).map((each) => [each.details.id, {id: each.details.id, at: each.at_ms}]));
-      return {offset, at: offset * gap, tables: {locks}, recent: {}, rules: RULES};
+      return {offset, at: offset * gap, first_offset: 1, tables: {locks}, recent: {}, rules: RULES};
     },
     async loadEntries({after, limit}) {
+      if (found.broken) throw found.broken;
       const page = events(after + 1, Math.min(last, after + Math.min(limit, 4)), gap);
       return {events: page, after: page.at(-1)?.offset ?? after};
     },
@@ -50,7 +51,7 @@ test("an offset and a time show the state of then", async () => {
   assert.equal(found.now().state.offset, 4);
   assert.equal(found.now().state.tables.locks.size, 4);
   await found.traveller.open("t6500");
-  assert.deepEqual([found.now().state.offset, found.asked.at(-1)], [6, {time: "6500"}]);
+  assert.deepEqual([found.now().state.offset, found.asked.at(-1)], [6, {time: "6500", nearest: true}]);
   await found.traveller.open("99");
   assert.match(found.now().error.message, /not known/);
 });
@@ -99,4 +100,63 @@ test("what arrives after somebody went on counts for nothing", async () => {
   found.traveller.close();
   await step;
   assert.equal(found.now(), null);
+});
+
+test("an address that means nothing is told apart from an offset and a time", async () => {
+  assert.deepEqual([momentOf("17"), momentOf("t5"), momentOf("0")], [{at: "17"}, {time: "5"}, {at: "0"}]);
+  for (const garbage of ["", "-1", "1.5", "1e9", "abc", "t", "t-5", "17x", "9".repeat(16), " 1"]) assert.equal(momentOf(garbage), null, garbage);
+  const found = world();
+  await found.traveller.open("nonsense");
+  assert.match(found.now().error.message, /no time/);
+  assert.deepEqual(found.asked, []);
+  await found.traveller.open("4");
+  assert.deepEqual([found.now().error, found.now().state.offset], [null, 4]);
+});
+
+test("a state that is only the nearest one is named as such", () => {
+  const state = {offset: 10, at: 5000};
+  const words = (at, first = 10, newest = 20) => isNearest({at, first, state}, newest);
+  assert.deepEqual([words("3"), words("10"), words("21"), words("t4999"), words("t5000"), words("x")], ["gone", "", "later", "gone", "", ""]);
+  assert.equal(isNearest({at: "t4999", first: 3, state}, 20), "");
+  assert.equal(isNearest({at: "3", first: 10, state: null}, 20), "");
+});
+
+test("what was played is known, and forgotten with a jump", async () => {
+  const found = world();
+  await found.traveller.open("4");
+  await found.traveller.step(2);
+  assert.deepEqual(found.now().passed.map((entry) => entry.offset), [5, 6]);
+  await found.traveller.open("2");
+  assert.deepEqual(found.now().passed, []);
+});
+
+test("a hub that stops during play pauses it and leaves what is shown", async () => {
+  const found = world(1000, 1000);
+  await found.traveller.open("2");
+  await found.traveller.play(1);
+  found.broken = new Error("the hub does not answer");
+  for (let round = 0; round < 5; round += 1) await found.pass(5000);
+  assert.deepEqual([found.now().playing, found.now().problem.message, found.now().error], [false, "the hub does not answer", null]);
+  assert.ok(found.now().state.offset >= 2);
+  found.broken = null;
+  await found.traveller.step();
+  assert.equal(found.now().problem, null);
+});
+
+test("a log that is trimmed during play goes on at the nearest state that is known", async () => {
+  const found = world(1000, 1000);
+  await found.traveller.open("2");
+  found.broken = Object.assign(new Error("the log begins at offset 500"), {code: "trimmed"});
+  await found.traveller.step();
+  await new Promise(setImmediate);
+  assert.deepEqual([found.asked.length, found.now().playing, found.now().problem, found.now().state.offset], [2, false, null, 2]);
+});
+
+test("a step after a jump does not wait for entries of the time before", async () => {
+  const found = world();
+  await found.traveller.open("3");
+  const late = found.traveller.step();
+  await found.traveller.open("7");
+  await Promise.all([late, found.traveller.step()]);
+  assert.equal(found.now().state.offset, 8);
 });

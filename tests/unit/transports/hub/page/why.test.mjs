@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 import {asked} from "../../../../../src/coord/transports/hub/page/static/core/asked.js";
-import {treeOf, whyMerge} from "../../../../../src/coord/transports/hub/page/static/core/why.js";
+import {fromSnapshot} from "../../../../../src/coord/transports/hub/page/static/core/state.js";
+import {treeOf, whyMerge, whyThen} from "../../../../../src/coord/transports/hub/page/static/core/why.js";
 
 test("a refused merge names who changed the same, and the newest attempt counts", () => {
   const refused = {event: "git.merge_refused", branch: "login", into: "main", session: "s", agent: "ada", at: 5, status: "conflict", parties: ["bob"], files: ["src/a.py"], detail: "line 3"};
@@ -78,4 +79,32 @@ test("a failure keeps the answer to the same question only, and asking again whi
   read("b", 2);
   await settle();
   assert.deepEqual([read("b", 2).value, read("b", 2).error.message], [null, "no"]);
+});
+
+test("at an earlier time the tables say what held something up", () => {
+  const state = fromSnapshot({offset: 1, at: 1000, tables: {
+    sessions: {a: {session: "a", agent: "ada"}, b: {session: "b", agent: "bob"}},
+    locks: {"a\nfile:x": {session: "a", agent: "ada", resource: "file:x", since_ms: 1, expires_ms: 9000}},
+    waits: {w: {session: "b", resources: ["file:x"], since_ms: 2}},
+    tasks: {"p/one": {project: "p", task: "one", state: "in_progress", session: "b", agent: "bob", generation: 1}, "p/two": {project: "p", task: "two", depends_on: ["one", "gone"]}},
+    questions: {q: {id: "q", session: "a", agent: "ada", text: "May I?", asked_ms: 3}},
+  }, recent: {}});
+  const why = (kind, id) => whyThen(kind, id, state, 1000), lines = (found) => found.reasons.map((each) => [each.depth, each.kind, each.text]);
+  const found = why("task", "p/two");
+  assert.equal(found.answer, "two was waiting");
+  assert.deepEqual(lines(found).slice(0, 5), [[0, "task", "two needs one, which was in progress"], [1, "claim", "bob had claimed one"], [2, "wait", "bob was waiting for x behind ada, 1s"],
+    [3, "lock", "ada held x"], [4, "question", "ada asked: May I?"]]);
+  assert.deepEqual(lines(found).slice(5), [[0, "task", "two needs gone, which was missing"]]);
+  assert.deepEqual([found.remedy, why("task", "p/x").answer, why("task", "p/x").reasons], [undefined, "there was no task p/x", []]);
+  assert.deepEqual([why("lock", "file:x").answer, why("lock", "file:y").answer], ["x was locked", "y was free"]);
+  assert.deepEqual([why("agent", "zed").answer, why("agent", "b").reasons[0].kind], ["there was no session zed", "wait"]);
+  assert.match(why("agent", "b").answer, /^bob: waits, waiting for x/);
+});
+
+test("a cycle of waits is told once", () => {
+  const lock = (session, resource) => ({session, resource});
+  const state = fromSnapshot({offset: 1, at: 1, tables: {locks: {1: lock("a", "file:x"), 2: lock("b", "file:y")}, waits: {1: {session: "a", resources: ["file:y"]}, 2: {session: "b", resources: ["file:x"]}},
+    tasks: {"p/a": {project: "p", task: "a", depends_on: ["b"]}, "p/b": {project: "p", task: "b", depends_on: ["a"]}}}, recent: {}});
+  assert.equal(whyThen("agent", "a", state, 5).reasons.length, 4);
+  assert.equal(whyThen("task", "p/a", state, 5).reasons.length, 2);
 });

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coord.core.errors import Invalid
 from coord.core.messages.quoting import visible
@@ -13,8 +13,12 @@ from coord.sdk.client.client import Client
 from coord.sdk.reports.activity import DurationStats
 from coord.transports.arguments import span
 from coord.transports.cli.args import Args
-from coord.transports.cli.output import Answer, count, fields_of, timestamp
+from coord.transports.cli.output import Answer, count, fields_of, say, timestamp
 from coord.transports.cli.table import fitted
+
+if TYPE_CHECKING:
+    from coord.transports.hub.page.report import Run
+    from coord.transports.hub.page.run_facts import RunFacts
 
 LEVELS = " ▁▂▃▄▅▆▇█"
 BAR = 20
@@ -46,7 +50,10 @@ def report(client: Client, args: ReportArgs) -> Answer:
 def _write_html(client: Client, args: ReportArgs) -> Answer:
     """Write the page and the log of that time into one file."""
     from coord.integrations.setup.files import Content, read_file, write_file
-    from coord.transports.hub.page.report import MARK, make_report
+    from coord.sdk.page.kept_states import kept_states
+    from coord.sdk.page.past import PastStates
+    from coord.transports.hub.page.report import MARK, make_report, read_run
+    from coord.transports.hub.page.run_facts import read_facts
 
     path = os.path.abspath(args.html)
     before = read_file(path)
@@ -54,11 +61,26 @@ def _write_html(client: Client, args: ReportArgs) -> Answer:
         raise Invalid(f"{args.html} exists and is no report", hint="name a new file")
     log = client.log
     name = os.path.basename(client.location.repository.root or "") if client.location.repository else ""
-    made = make_report(log, log.now() - round(args.since_s * 1000), name)
+    past = PastStates(log, kept_states(client.location, client.tenant))
+    run = read_run(log, past, log.now() - round(args.since_s * 1000))
+    facts = read_facts(client.call, client.caller, client.tenant, run.state, run.entries)
+    made = make_report(run, facts, name)
     write_file(path, Content(made, 0o644))
-    size = f"{len(made) // 1024} KiB"
+    for line in _contents(run, facts):
+        say(line)
+    size = f"{len(made) // 1024} KiB, {len(run.entries)} entries"
     line = f"Report of the last {span(args.since_s)}: {args.html} ({size}); open it in a browser"
-    return Answer({"file": path, "bytes": len(made)}, line)
+    return Answer({"file": path, "bytes": len(made), "entries": len(run.entries)}, line)
+
+
+def _contents(run: "Run", facts: "RunFacts") -> Iterator[str]:
+    """Yield what a reader of the file will see, and what is missing."""
+    yield "It shows names, paths, reasons, questions, subjects, specifications and results of tasks."
+    yield "Texts of messages and diffs are not in it."
+    if not run.whole:
+        yield "The log was trimmed: what began before the report and did not change since is missing."
+    if facts.left_out:
+        yield f"Claims and results of {count(facts.left_out, 'task')} are left out: there are too many."
 
 
 def report_fields(found: Report) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import * as router from "./core/router.js";
 import * as store from "./core/store.js";
 import {needsYou} from "./core/derive.js";
 import {ago, clock, count, duration, resource, visible, when} from "./core/format.js";
-import {open as openReport} from "./core/report.js";
+import {isNearest} from "./core/travel.js";
 import {command, perform} from "./parts/act.js";
 import {start as startTitles} from "./parts/cut.js";
 import {close, open} from "./parts/dialog.js";
@@ -60,7 +60,7 @@ function content(found, made, status) {
       <a class="button" href="/now">To the overview</a></div>`;
   }
   if (!store.loaded.value) return status.error ? instead(found, failed(status.error, store.reconnect)) : skeleton(8);
-  if (made.past?.error) return instead(found, failed(made.past.error, () => router.setQuery({at: ""})));
+  if (made.past?.error) return instead(found, failed(made.past.error, () => void store.traveller.open(made.past.at)));
   if (made.past && !made.past.state) return skeleton(8);
   try {
     return found.view.render(made);
@@ -111,8 +111,8 @@ function connection(status, made) {
 
 function banner(status, made) {
   if (made.past) {
-    return html`<div class="banner" data-tone="wait" role="status">${icon("clock")}<span>You see the state at ${made.past.state ? when(made.past.state.at, Date.now()) : "an earlier time"}${
-      made.past.state ? html` <span class="muted">(entry ${made.past.state.offset})</span>` : nothing}. Nothing here changes.</span>
+    return html`<div class="banner" data-tone="wait" role="status">${icon("clock")}<span>${moment(made.past)}${
+      NEAREST[isNearest(made.past, Math.max(store.liveState().offset, made.past.state?.offset ?? 0))] ?? ""}${made.past.problem ? ` It does not go on: ${made.past.problem.message}.` : ""}</span>
       <button class="button small" @click=${() => router.setQuery({at: ""}, {replace: false})}>Back to live</button></div>`;
   }
   if (status.state === "offline" && store.loaded.value) {
@@ -123,6 +123,9 @@ function banner(status, made) {
   }
   return nothing;
 }
+
+const moment = ({state}) => (state ? html`You see the state at ${when(state.at, Date.now()) || "the beginning"} <span class="muted">(entry ${state.offset})</span>. Nothing here changes.` : "You look at an earlier time.");
+const NEAREST = {gone: " It is the earliest that is known: what was before is not in the log any more.", later: " It is the newest: the log has no later entry yet."};
 
 // Somebody without a cookie, or whose token has ended.
 function stranger() {
@@ -214,7 +217,6 @@ function followFocus() {
   });
 }
 
-await openReport();
 startTheme();
 startTitles();
 router.start();

@@ -48,11 +48,12 @@ export class Past {
   trimmed = false; // nothing older exists
   begun = false;
 
-  // Takes the entries of the stream; a gap makes it begin again. Returns whether something changed.
+  // Takes the entries of the stream; a gap, or a time before what it has, makes it begin again. Returns whether
+  // something changed.
   follow(entries, offset, everyEntry) {
     const fresh = entries.filter((entry) => entry.offset > this.high);
     const whole = fresh.length ? fresh[0].offset === this.high + 1 : offset <= this.high;
-    if (!this.begun || (everyEntry && !whole)) {
+    if (!this.begun || (everyEntry && !whole) || offset < this.low) {
       this.begun = true;
       this.items = fromEntries(entries);
       this.low = entries.length ? entries[0].offset - 1 : offset;
@@ -63,6 +64,11 @@ export class Past {
     if (fresh.length) this.items = this.items.concat(fromEntries(fresh));
     this.high = Math.max(this.high, offset);
     return fresh.length > 0;
+  }
+
+  // The items that had happened by an offset.
+  upTo(offset) {
+    return this.high <= offset ? this.items : this.items.filter((item) => item.offset <= offset);
   }
 
   // What to ask the hub for: the page before the oldest known entry.

@@ -16,7 +16,7 @@ export class ApiError extends Error {
 // Returns the decoded answer of a request; `fetcher` is for tests.
 export async function request(path, {method = "GET", body, key, signal, fetcher = fetch} = {}) {
   if (report.isReport()) {
-    const found = method === "GET" ? report.answer(path) : null;
+    const found = method === "GET" ? report.reportOf().answer(path) : null;
     if (found) return found;
     throw new ApiError(0, "report", "a report does not have this", "coord open shows the live page");
   }

@@ -1,7 +1,7 @@
 // "While you were away": since when the reader has not looked. The time of the last look is kept in this browser, one
 // for each repository, and a page that was hidden for some minutes counts as left.
 
-import {effect, hub, liveState, loaded, now, remembered, signal} from "./store.js";
+import {effect, hub, liveState, loaded, now, past, remembered, signal} from "./store.js";
 
 const LEFT_MS = 5 * 60_000, SAVE_MS = 15_000;
 const looks = remembered("looks", {});
@@ -10,7 +10,7 @@ export const awaySince = signal(0); // ms of the last look before this one, 0 if
 const place = () => hub.peek().repository ?? "";
 
 function look() {
-  if (!loaded.peek() || document.hidden) return;
+  if (!loaded.peek() || document.hidden || past.peek()) return;
   looks.value = {...looks.peek(), [place()]: {at: now.peek(), offset: liveState().offset}};
 }
 

@@ -2,8 +2,9 @@
 
 export const EVERYBODY = "everybody", SYSTEM = "system";
 
-// Returns messages, oldest first, each once: what the log says, and the text where it is known.
-export function merge(events, stored) {
+// Returns messages, oldest first, each once: what the log says, and the text where it is known. With `before`, a time,
+// a message that the log does not name yet counts only if it was sent earlier.
+export function merge(events, stored, before = Infinity) {
   const found = new Map();
   for (const event of events) {
     if (event.event === "message.undelivered") continue;
@@ -11,6 +12,7 @@ export function merge(events, stored) {
       subject: event.subject ?? "", at: event.at, offset: event.offset});
   }
   for (const message of stored) {
+    if (!found.has(message.id) && message.sent_ms >= before) continue;
     found.set(message.id, {...found.get(message.id), id: message.id, from: message.sender, to: message.to, kind: message.kind, subject: message.subject,
       group: found.get(message.id)?.group ?? "", at: found.get(message.id)?.at ?? message.sent_ms, body: message.body, cut: message.cut, waiting: message.waiting,
       reply_to: message.reply_to, gone: message.gone});

@@ -341,6 +341,26 @@ export const since = derived(["tasks", "merges", "commits", "refusals", "ended",
     ].filter((each) => each.items.length);
   });
 
+// --- alerts at an earlier time ---
+
+const JUDGED = 20;
+
+// What the log says of closed alerts by then, the newest first: {alerts, rules}. `known` are alerts of the hub, which
+// add what an event does not say and no later one changes.
+export function alertRecord(state, known) {
+  const texts = new Map(known.map((each) => [each.id, each])), found = new Map();
+  for (const {id, rule, subject, outcome, note, by, agent, at} of state.recent.closed_alerts.toReversed()) {
+    const {text, raised_ms} = texts.get(id) ?? {};
+    if (!found.has(id)) found.set(id, {id, rule, subject, outcome, note, closed_by: by, agent, closed_ms: at, text, raised_ms});
+  }
+  const alerts = [...found.values()], open = [...state.tables.alerts.values()];
+  const rules = [...groupBy([...alerts, ...open], (each) => each.rule)].map(([rule, all]) => {
+    const judged = all.filter((each) => each.outcome).slice(0, JUDGED), right = judged.filter((each) => each.outcome === "true").length;
+    return {rule, right, wrong: judged.length - right, precision: judged.length ? right / judged.length : null, open: open.filter((each) => each.rule === rule).length};
+  });
+  return {alerts, rules};
+}
+
 // --- small ---
 
 export function groupBy(items, keyOf) {

@@ -147,6 +147,24 @@ export function visibleTasks(layout, made, size, closed, {top, bottom, left, rig
   return found;
 }
 
+// A layout of another time with the tasks that exist in a table, and the dependencies that they have there.
+export function cutLayout(layout, tasks, project) {
+  const found = layout.task.map((name) => tasks.get(`${project}/${name}`)), number = new Map(), pick = [];
+  for (const [at, task] of found.entries()) {
+    if (task) {
+      number.set(at, pick.length);
+      pick.push(at);
+    }
+  }
+  const of = (list) => pick.map((at) => list[at]), lane = of(layout.lane), used = [...new Set(lane)].sort((one, other) => one - other);
+  return {
+    ...layout, task: of(layout.task), lane: lane.map((at) => used.indexOf(at)), column: of(layout.column), row: of(layout.row),
+    lanes: used.map((at) => ({...layout.lanes[at], tasks: lane.filter((one) => one === at).length})),
+    edges: layout.edges.filter(([one, other]) => number.has(one) && number.has(other) && found[other].depends_on?.includes(layout.task[one]))
+      .map(([one, other]) => [number.get(one), number.get(other)]),
+  };
+}
+
 // The dependencies of each task, both ways: {before: [[at]], after: [[at]]}.
 export function neighbours(layout) {
   const before = layout.task.map(() => []), after = layout.task.map(() => []);
@@ -185,6 +203,14 @@ const zombies = (claim) => [
   ...(claim.rejected ?? []).map((each) => ({what: "result", reason: each.rejection_reason, at: each.submitted_ms, times: each.times ?? 1, agent: each.agent_id || each.session_id})),
   ...(claim.refused ?? []).map((each) => ({what: each.operation, reason: each.reason, at: each.refused_ms, times: each.times ?? 1, agent: each.agent_id || each.session_id})),
 ].sort((one, other) => one.at - other.at);
+
+// What the hub knows of a task now, as it was at an earlier time: claims that had ended, and results that had come.
+export function knownAt({spec, history, result}, task, at) {
+  const ended = (each) => each.generation < (task.generation ?? 0) || (each.generation === task.generation && task.state !== "in_progress");
+  const come = (list, field) => (list ?? []).filter((each) => each[field] <= at).map((each) => ({...each, times: 1}));
+  return {spec: spec && {...spec, parts_done: undefined}, used: null, result: result?.submitted_ms <= at ? result : null,
+    history: history.filter(ended).map((each) => ({...each, rejected: come(each.rejected, "submitted_ms"), refused: come(each.refused, "refused_ms")}))};
+}
 
 // The commits and merges of the sessions that claimed a task, while they had it: newest first.
 export function commitsOf(recent, bars) {

@@ -20,8 +20,9 @@ export const who = signal({user: "", role: "", project: "", label: ""});
 export const hub = signal({});
 export const firstOffset = signal(1);
 export const loaded = signal(false);
-export const past = signal(null); // {state, error, loading} while `?at=` shows a moment that is over
+export const past = signal(null); // what travel.js shows while `?at=` names a moment that is over
 export const entries = []; // the newest raw entries, oldest first
+export const recentEntries = () => (past.value ? past.value.passed ?? [] : entries); // those up to what is shown
 
 let live = emptyState(), rules = {}, notices = {}, skewMs = 0, liveSinceMs = 0;
 const listeners = [];
@@ -100,6 +101,7 @@ export const traveller = new Traveller({
     past.value = found;
     if (!found?.state) return;
     now.value = found.state.at;
+    firstOffset.value = found.first ?? firstOffset.peek();
     if (found.playing && Date.now() - addressMs < ADDRESS_MS) return;
     addressMs = Date.now();
     if (!found.loading && address.peek().searchParams.has("at")) setQuery({at: found.at});

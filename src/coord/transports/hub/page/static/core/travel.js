@@ -1,10 +1,17 @@
 // Time travel: the state at an earlier entry, steps from there, and play. It loads states and entries, and applies
-// entries as the live page does; `show(found)` gets {at, state, rules, playing, speed, loading, error}.
+// entries as the live page does; `show(found)` gets {at, first, state, rules, passed, playing, speed, loading, error,
+// problem}. `passed` are the entries since the state that was loaded; a problem keeps what is shown.
 
 import {applyEntry, copyState, fromSnapshot} from "./state.js";
 
 export const SPEEDS = [1, 2, 5, 10, 30, 100];
-const FRAME_MS = 100, PAGE = 500, AHEAD = 200, QUIET_MS = 1500;
+const FRAME_MS = 100, PAGE = 500, AHEAD = 200, QUIET_MS = 1500, PASSED_MAX = 3000;
+
+// Returns what an address means: {at} an offset, {time} in milliseconds, or null if it means nothing.
+export function momentOf(text) {
+  const [, time, digits] = /^(t?)(\d{1,15})$/.exec(text) ?? [];
+  return digits === undefined ? null : time ? {time: digits} : {at: digits};
+}
 
 // Returns the entries of `GET /v1/events`, whose events come one by one.
 export function entriesOf(reply) {
@@ -14,6 +21,14 @@ export function entriesOf(reply) {
     found.at(-1).events.push({...details, event});
   }
   return found;
+}
+
+// Whether the state that is shown is only the nearest one: "gone" before the first that is known, "later" after the newest.
+export function isNearest({at, first, state}, newest) {
+  const {at: offset, time} = momentOf(at) ?? {};
+  if (!state || !(offset ?? time)) return "";
+  if (Number(offset) < first || (Number(time) < state.at && state.offset <= first)) return "gone";
+  return Number(offset) > newest ? "later" : "";
 }
 
 export class Traveller {
@@ -31,17 +46,18 @@ export class Traveller {
     this.show(this.found);
   }
 
-  // Shows the state of an address: "123" is an offset, "t1700000000000" a time.
-  async open(at) {
-    if (this.found?.at === at && this.found.state && !this.found.loading) return;
-    const run = this.leave();
-    this.update({at, loading: true, error: null, playing: false, speed: this.found?.speed ?? 10});
+  // Shows the state of an address: "123" is an offset, "t1700000000000" a time; the nearest one that is known.
+  async open(at, {again = false} = {}) {
+    if (this.found?.at === at && this.found.state && !this.found.loading && !again) return;
+    const run = this.leave(), moment = momentOf(at);
+    this.update({at, loading: true, error: null, problem: null, playing: false, speed: this.found?.speed ?? 10});
     try {
-      const snapshot = await this.loadState(at.startsWith("t") ? {time: at.slice(1)} : {at});
+      if (!moment) throw Object.assign(new Error("This address names no time"), {hint: "?at=17 is an entry of the log, ?at=t1700000000000 a time in milliseconds."});
+      const snapshot = await this.loadState({...moment, nearest: true});
       if (run !== this.run) return;
-      this.update({at, state: fromSnapshot(snapshot), rules: snapshot.rules, loading: false});
+      this.update({at, first: snapshot.first_offset, state: fromSnapshot(snapshot), rules: snapshot.rules, passed: [], loading: false});
     } catch (error) {
-      if (run === this.run) this.update({loading: false, error});
+      if (run === this.run) this.update({state: null, loading: false, error});
     }
   }
 
@@ -49,6 +65,7 @@ export class Traveller {
   leave() {
     this.pause();
     this.ahead = [];
+    this.loading = null;
     this.end = false;
     return ++this.run;
   }
@@ -63,15 +80,13 @@ export class Traveller {
   async step(count = 1) {
     this.pause();
     const run = this.run;
-    await this.refill(run, count);
-    if (run === this.run) this.take(this.ahead.slice(0, count));
+    if (await this.refill(run, count)) this.take(this.ahead.slice(0, count));
   }
 
   async play(speed = this.found.speed) {
     const run = this.run;
     this.update({playing: true, speed});
-    await this.refill(run, 1);
-    if (run !== this.run || !this.found.playing) return;
+    if (!await this.refill(run, 1) || !this.found.playing) return;
     this.virtualMs = this.found.state.at;
     this.wallMs = this.now();
     this.timers.clearInterval(this.timer);
@@ -103,13 +118,30 @@ export class Traveller {
     const state = copyState(this.found.state);
     for (const entry of entries) applyEntry(state, this.found.rules, entry);
     this.ahead.splice(0, entries.length);
-    this.update({at: String(state.offset), state});
+    this.update({at: String(state.offset), state, passed: [...this.found.passed, ...entries].slice(-PASSED_MAX)});
   }
 
-  // Loads entries until there are enough, or the log has no more now.
-  refill(run, wanted) {
-    this.loading ??= this.load(run, wanted).finally(() => { this.loading = null; });
-    return this.loading;
+  // Loads entries until there are enough, or the log has no more now. Without an answer it pauses and says why.
+  // Returns whether somebody still wants them.
+  async refill(run, wanted) {
+    const loading = this.loading ??= this.load(run, wanted);
+    try {
+      await loading;
+      if (run === this.run && this.found.problem) this.update({problem: null});
+      return run === this.run;
+    } catch (problem) {
+      if (run === this.run) this.fail(problem);
+      return false;
+    } finally {
+      if (this.loading === loading) this.loading = null;
+    }
+  }
+
+  // What was trimmed in the meantime cannot be played: the nearest known state is shown instead.
+  fail(problem) {
+    this.pause();
+    this.update({problem});
+    if (problem.code === "trimmed") void this.open(String(this.found.state.offset), {again: true});
   }
 
   async load(run, wanted) {

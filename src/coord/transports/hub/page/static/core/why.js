@@ -1,5 +1,10 @@
 // Why a merge does not go on: its refusals are in the log only, so the page explains them itself. The hub explains
-// tasks, locks and sessions.
+// tasks, locks and sessions of the present; of an earlier time the page shows what its tables say.
+
+import {holdersOf, nameOf, overlaps, questionsBySession, sessionState, taskState, tasksBySession, waitsBySession, waitWords} from "./derive.js";
+import {resource} from "./format.js";
+
+const DEPTH_MAX = 8, REASONS_MAX = 200;
 
 const WORDS = {conflict: "both sides changed the same lines", check_failed: "its check failed", refused: "it has changes that nobody made under a lock"};
 
@@ -23,6 +28,59 @@ export function whyMerge(recent, branch) {
   }
   if (event.detail) reasons.push({kind: "merge", depth: 1, text: event.detail, since_ms: 0, until_ms: 0, subject_kind: "", subject: ""});
   return {answer: `${branch} is not merged`, reasons, remedy: {text: "Resolve it in its worktree, then merge again", command: ["merge", branch]}};
+}
+
+// What held something up at the time of a state: {answer, reasons, remedy}. Limits and routing are not in the tables.
+export function whyThen(kind, id, state, now) {
+  const {tasks, locks, sessions} = state.tables, reasons = [], seen = new Set();
+  const isNew = (key, depth) => depth <= DEPTH_MAX && reasons.length < REASONS_MAX && !seen.has(key) && seen.add(key);
+  const add = (depth, each, text, subject_kind, subject, since_ms = 0, until_ms = 0) => reasons.push({kind: each, depth, text, subject_kind, subject, since_ms, until_ms});
+  const addSession = (name, depth) => {
+    if (!isNew(`session ${name}`, depth)) return;
+    const who = nameOf(state, name);
+    for (const each of questionsBySession(state).get(name) ?? []) add(depth, "question", `${who} asked: ${each.text}`, "session", name, each.asked_ms);
+    for (const wait of waitsBySession(state).get(name) ?? []) {
+      add(depth, "wait", `${who} was ${waitWords(wait, state, now)}`, "session", name, wait.since_ms);
+      for (const lock of holdersOf(wait, state)) addLock(lock, depth + 1);
+    }
+  };
+  const addLock = (lock, depth) => {
+    add(depth, "lock", `${nameOf(state, lock.session, lock.agent)} held ${resource(lock.resource)}`, "lock", lock.resource, lock.since_ms, lock.expires_ms);
+    addSession(lock.session, depth + 1);
+  };
+  const addTask = (task, depth) => {
+    if (!isNew(`task ${task.project}/${task.task}`, depth)) return;
+    if (task.state === "in_progress") {
+      add(depth, "claim", `${nameOf(state, task.session, task.agent)} had claimed ${task.task}`, "session", task.session, task.claimed_ms, task.expires_ms);
+      addSession(task.session, depth + 1);
+    }
+    for (const name of taskState(task, tasks, now).by) {
+      const key = `${task.project}/${name}`, other = tasks.get(key);
+      add(depth, "task", `${task.task} needs ${name}, which was ${other ? taskState(other, tasks, now).word : "missing"}`, "task", key);
+      if (other) addTask(other, depth + 1);
+    }
+  };
+  const answers = {
+    task: () => {
+      const task = tasks.get(id);
+      if (task) addTask(task, 0);
+      return task ? `${task.task} was ${taskState(task, tasks, now).word}` : `there was no task ${id}`;
+    },
+    lock: () => {
+      const found = [...locks.values()].filter((lock) => overlaps(lock.resource, id));
+      for (const lock of found) addLock(lock, 0);
+      return `${resource(id)} was ${found.length ? "locked" : "free"}`;
+    },
+    agent: () => {
+      const session = sessions.get(id), task = tasksBySession(state).get(id);
+      addSession(id, 0);
+      if (task) addTask(task, 0);
+      if (!session) return `there was no session ${id}`;
+      const {word, words} = sessionState(session, state, now);
+      return `${nameOf(state, id)}: ${word}${words ? `, ${words}` : ""}`;
+    },
+  };
+  return {answer: answers[kind](), reasons, remedy: undefined};
 }
 
 // The chain as a tree: [{reason, children}].

@@ -2,9 +2,9 @@
 
 import {agentsOf, KINDS, lanes, passes, Past, ticks} from "../core/activity.js";
 import {get} from "../core/api.js";
-import {clock, count, day, duration, moment, resource} from "../core/format.js";
+import {clock, count, day, duration, moment, resource, when} from "../core/format.js";
 import {go, link, setQuery} from "../core/router.js";
-import {entries, signal, touch} from "../core/store.js";
+import {recentEntries, signal, touch} from "../core/store.js";
 import {command, copy} from "../parts/act.js";
 import {open} from "../parts/dialog.js";
 import {choice, css, empty, filterField, foreign, heading, html, icon, nothing, skeleton, svg, time} from "../parts/html.js";
@@ -56,21 +56,32 @@ function loadSome(found, wanted, key) {
 // --- the feed ---
 
 function filtered(filter, state) {
-  const key = JSON.stringify([filter, past.items.length, past.low, past.high, sentencesLoaded(), state.versions.sessions]);
+  const known = past.upTo(state.offset), key = JSON.stringify([filter, known.length, past.low, past.high, sentencesLoaded(), state.versions.sessions]);
   if (key !== shownKey) {
     shownKey = key;
     const nameOf = (session) => nameFor(state, session);
     const text = (item) => `${words(item, state)} ${item.event} ${item.task ?? ""}`;
-    shownItems = past.items.filter((item) => passes(item, filter, nameOf, text)).reverse();
+    shownItems = known.filter((item) => passes(item, filter, nameOf, text)).reverse();
   }
   return shownItems;
 }
 
-function render(context) {
-  const {state, query, who} = context;
+function follow({state, who, past: earlier}) {
   sentences();
-  const live = context.past ? [] : entries;
-  if (past.follow(live, state.offset, !who.project)) learn(past.items.slice(-200));
+  if (past.follow(recentEntries(), state.offset, Boolean(earlier) || !who.project)) learn(past.items.slice(-200));
+}
+
+// The newest events of a session, for its own page.
+export function newestOf(session, many, context) {
+  follow(context);
+  const found = past.upTo(context.state.offset).filter((item) => item.session === session).slice(-many).reverse();
+  loadSome(found.length, many, `of ${session}`);
+  return found;
+}
+
+function render(context) {
+  const {state, query} = context;
+  follow(context);
   const filter = {agent: query.agent, kind: query.kind, file: query.file, task: query.task, q: query.q, all: query.all};
   const shape = query.shape === "lanes" ? "lanes" : "feed";
   return html`${heading("Activity", detail(context), html`${filterField(query.q ?? "", (text) => setQuery({q: text}), "Filter events")}
@@ -79,10 +90,13 @@ function render(context) {
     ${shape === "lanes" ? laneView(context, filter) : feedView(context, filter)}`;
 }
 
-const detail = ({past: moment_}) => html`${count(past.items.length, "event")} loaded${past.items.length && !moment_ ? html`, since ${clock(past.items[0].at)}` : nothing}`;
+function detail({state, now}) {
+  const known = past.upTo(state.offset);
+  return html`${count(known.length, "event")} loaded${known.length ? html`, since ${when(known[0].at, now)}` : nothing}`;
+}
 
 function filters(filter, state) {
-  const names = agentsOf(past.items, (session) => nameFor(state, session));
+  const names = agentsOf(past.upTo(state.offset), (session) => nameFor(state, session));
   const active = ["agent", "kind", "file", "task"].filter((name) => filter[name]);
   return html`<form class="filters" aria-label="Filters" @submit=${(event) => event.preventDefault()}>
     <label><span>Agent</span><select @change=${(event) => setQuery({agent: event.target.value})}><option value="">Everybody</option>
@@ -156,11 +170,11 @@ const BAR_WORDS = {claim: "task", lock: "lock", wait: "waits for"};
 function laneView(context, filter) {
   const {state, query} = context, now = context.past ? state.at : Math.floor(context.now / 5000) * 5000 + 5000;
   const span = SPANS.find(([value]) => value === query.span)?.[0] ?? "3600", from = now - Number(span) * 1000;
-  const oldest = past.items[0]?.at ?? now;
+  const known = past.upTo(state.offset), oldest = known[0]?.at ?? now;
   loadSome(oldest > from ? 0 : 1, 1, `lanes ${span}`);
   const nameOf = (session) => nameFor(state, session);
   const near = (now - from) / 160;
-  const rows = lanes(past.items, from, now, near).filter((row) => !filter.agent || row.session === filter.agent || nameOf(row.session) === filter.agent);
+  const rows = lanes(known, from, now, near).filter((row) => !filter.agent || row.session === filter.agent || nameOf(row.session) === filter.agent);
   const share = (at) => `${Math.max(0, Math.min(100, ((at - from) / (now - from)) * 100)).toFixed(3)}%`;
   return html`<section class="panel lanes" aria-label="Lanes by agent" dir="ltr">
     <header><div class="legend">${[["claim", "task"], ["lock", "lock"], ["wait", "waits"], ["commit", "commit"], ["bad", "refused"], ["ask", "question"], ["message", "message"]].map(([kind, label]) => html`

@@ -4,10 +4,10 @@ import {ofAgent, ofLock, ofQuestion, ofTask} from "../core/acts.js";
 import {agentNames, locksBySession, questionsBySession, sessionState, taskState, waitWords, waitsBySession} from "../core/derive.js";
 import {ago, compact, count, left, money, percent, resource, when} from "../core/format.js";
 import {link} from "../core/router.js";
-import {entries} from "../core/store.js";
 import {act, more} from "../parts/act.js";
 import {chip, code, empty, foreign, html, icon, nothing, repeat, time} from "../parts/html.js";
 import {said} from "../parts/sentence.js";
+import {newestOf} from "./activity.js";
 
 export const view = {path: "/agent/:session", title: "Agent", render};
 const SHOWN = 60;
@@ -26,7 +26,7 @@ function render(context) {
       ${section("Waits", waitsBySession(state).get(name), (each) => waitWords(each, state, now))}
       ${section("Locks", locksBySession(state).get(name), (each) => html`<a href=${link.lock(each.resource)}>${code(resource(each.resource))}</a> <span class="muted">${each.mode}, fence ${each.fence}, ${left(each.expires_ms, now)} left</span>`, (each) => more(resource(each.resource), () => ofLock(each)))}
       ${section("Sub-agents", childrenOf(state, name), (each) => html`<a href=${link.agent(each.session)}>${foreign(each.agent || each.session)}</a> <span class="muted">${each.role ?? ""}</span>`)}
-      ${did(name, state)}</div>
+      ${did(name, context)}</div>
       <aside class="stack" aria-label="Facts">${facts(session, now)}</aside></div>`;
 }
 
@@ -42,15 +42,11 @@ const childrenOf = (state, name) => [...state.tables.sessions.values()].filter((
 const section = (title, items, line, acts = () => nothing) => (items?.length ? html`<section class="panel pad" aria-label=${title}><h2>${title} <span class="muted">${count(items.length, "entry", "entries")}</span></h2>
   <ul class="lines">${repeat(items.slice(0, SHOWN), (each) => each.id ?? each.resource ?? each.task ?? each.session, (each) => html`<li data-row tabindex="-1"><span>${line(each)}</span>${acts(each)}</li>`)}</ul>${items.length > SHOWN ? html`<p class="muted">and ${items.length - SHOWN} more</p>` : nothing}</section>` : nothing);
 
-// What it did since this page was loaded, the newest first.
-function did(name, state) {
-  const found = [];
-  for (let at = entries.length - 1; at >= 0 && found.length < SHOWN; at -= 1) {
-    if (entries[at].offset > state.offset) continue;
-    for (const event of entries[at].events) if (event.session === name) found.push({...event, at: entries[at].at, offset: entries[at].offset});
-  }
+// What it did, the newest first.
+function did(name, context) {
+  const {state, now} = context, found = newestOf(name, SHOWN, context);
   return html`<section class="panel pad" aria-label="Newest events"><h2>What it did</h2>${found.length ? html`<ul class="lines">${found.map((each) => html`
-    <li><span class="muted">${time(each.at, when(each.at))}</span> <span>${said(each, state)}</span></li>`)}</ul>` : html`<p class="muted">Nothing since this page was loaded.</p>`}
+    <li><span class="muted">${time(each.at, when(each.at, now))}</span> <span>${said(each, state)}</span></li>`)}</ul>` : html`<p class="muted">Nothing that is loaded.</p>`}
     <p><a href="/activity?agent=${encodeURIComponent(name)}">All of its activity</a></p></section>`;
 }
 

@@ -2,7 +2,7 @@
 
 import {acts, ofAgent} from "../core/acts.js";
 import {get} from "../core/api.js";
-import {matches} from "../core/derive.js";
+import {alertRecord, matches} from "../core/derive.js";
 import {ago, count, duration, percent, when} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {signal, touch} from "../core/store.js";
@@ -16,7 +16,7 @@ const TONES = {critical: "bad", warning: "wait", info: "idle"};
 
 // Loads the record again whenever an alert was raised or closed.
 function load({state, past}) {
-  const key = `${state.versions.alerts} ${state.versions.closed_alerts} ${past ? "past" : ""}`;
+  const key = past ? "past" : `${state.versions.alerts} ${state.versions.closed_alerts}`;
   if (record.peek().key === key) return;
   record.value = {...record.peek(), key};
   get("/v1/alerts", {closed: true}).then(
@@ -25,9 +25,9 @@ function load({state, past}) {
 }
 
 function render(context) {
-  const {state, q} = context;
+  const {state, q, past} = context;
   load(context);
-  const {alerts, rules, error} = record.value;
+  const {error, ...whole} = record.value, {alerts, rules} = past && whole.alerts ? alertRecord(state, whole.alerts) : whole;
   const fits = (each) => !q || matches(q, [each.rule, each.subject, each.text, each.agent, each.note].join(" "));
   const open = [...state.tables.alerts.values()].filter(fits).sort((one, other) => rank(one) - rank(other) || (one.since_ms ?? 0) - (other.since_ms ?? 0));
   const closed = (alerts ?? []).filter((each) => each.closed_ms && fits(each));
@@ -35,7 +35,7 @@ function render(context) {
     ${open.length ? html`<ul class="cards wide">${repeat(open, (each) => each.id, (each) => html`<li>${openAlert(each, context)}</li>`)}</ul>`
       : q ? empty("No open alert fits", "Press escape to see all of them.") : empty("All is calm", "The hub looks every minute: stuck agents, deadlocks, collisions, questions that nobody answers.")}
     ${error ? failed(error, () => { record.value = {...record.value, key: ""}; touch(); }) : alerts === null ? skeleton(4) : html`
-      <section aria-labelledby="rules"><header class="heading"><h2 id="rules">How often each rule is right</h2><span class="detail">over its newest 20 alerts; below 80% it only informs</span></header>
+      <section aria-labelledby="rules"><header class="heading"><h2 id="rules">How often each rule is right</h2><span class="detail">over its newest 20 alerts; below 80% it only informs${past ? "; of the newest 100 closed by then" : ""}</span></header>
         <ul class="rules">${rules.map(rule)}</ul></section>
       <section aria-labelledby="closed"><header class="heading"><h2 id="closed">Record</h2><span class="detail">${count(closed.length, "closed alert")}</span></header>
         ${closed.length ? html`<div class="table record"><table><thead><tr><th scope="col">Closed</th><th scope="col">Rule</th><th scope="col">Alert</th><th scope="col">Lasted</th><th scope="col">Outcome</th><th scope="col">By</th><th scope="col"><span class="hidden">Change</span></th></tr></thead>
@@ -62,7 +62,7 @@ function rule(each) {
 }
 
 const closedRow = (alert, {now}) => html`<tr data-row tabindex="-1"><td class="number">${time(alert.closed_ms, when(alert.closed_ms, now))}</td><td><span class="tag">${alert.rule}</span></td>
-  <td class="wide">${foreign(alert.text || alert.subject)}${alert.note ? html`<span class="muted"> — ${foreign(alert.note)}</span>` : nothing}</td><td class="number">${duration((alert.closed_ms - alert.raised_ms) / 1000)}</td>
+  <td class="wide">${foreign(alert.text || alert.subject)}${alert.note ? html`<span class="muted"> — ${foreign(alert.note)}</span>` : nothing}</td><td class="number">${alert.raised_ms ? duration((alert.closed_ms - alert.raised_ms) / 1000) : ""}</td>
   <td>${alert.outcome === "true" ? chip("ok", "right") : alert.outcome === "false" ? chip("bad", "false alarm") : chip("idle", "unknown")}</td>
   <td class="cut">${foreign(alert.closed_by || "coord")}</td>
   <td>${alert.outcome === "true" ? closing(alert, false, "Was wrong") : closing(alert, true, "Was right")}</td></tr>`;

@@ -14,7 +14,7 @@ import {list} from "../parts/list.js";
 
 const closed = signal(new Set());
 const history = signal({of: "", periods: null, error: null});
-const HISTORY_PAGES_MAX = 5, GRAPH_MAX = 40, ROW = 38;
+const HISTORY_PAGES_MAX = 5, HISTORY_SHOWN = 50, GRAPH_MAX = 40, ROW = 38;
 
 export const view = {path: "/locks", title: "Locks", key: "l", icon: "locks", order: 3, render};
 
@@ -131,13 +131,13 @@ async function loadHistory(name) {
       if (!after || history.peek().of !== name) break;
     }
     found.sort((one, other) => other.until_ms - one.until_ms);
-    if (history.peek().of === name) history.value = {of: name, periods: found.slice(0, 50), more: Boolean(after), error: null};
+    if (history.peek().of === name) history.value = {of: name, periods: found, more: Boolean(after), error: null};
   } catch (error) {
     if (history.peek().of === name) history.value = {of: name, periods: null, error};
   }
 }
 
-function past(name, {state, now}) {
+function past(name, {state, now, past: earlier}) {
   const found = history.value;
   if (found.of !== name) {
     queueMicrotask(() => void loadHistory(name));
@@ -146,7 +146,8 @@ function past(name, {state, now}) {
   const again = () => void loadHistory(name);
   if (found.error) return failed(found.error, again);
   if (!found.periods) return skeleton(2);
-  return html`${found.periods.length ? html`<ol class="lines">${found.periods.map((period) => html`<li><span class="muted">${time(period.until_ms, when(period.until_ms, now))}</span>
+  const periods = found.periods.filter((period) => !earlier || period.until_ms <= state.at).slice(0, HISTORY_SHOWN);
+  return html`${periods.length ? html`<ol class="lines">${periods.map((period) => html`<li><span class="muted">${time(period.until_ms, when(period.until_ms, now))}</span>
       <b>${foreign(period.agent || nameOf(state, period.owner))}</b> ${period.end_reason} <span class="muted">after ${duration((period.until_ms - period.from_ms) / 1000)}${
         period.by ? html`, by ${foreign(nameOf(state, period.by))}` : nothing}, fence ${period.fence}</span></li>`)}</ol>` : html`<p class="muted">No lock on it has ended${found.more ? " among those on record first" : ""}.</p>`}
     <button class="button small" @click=${again}>Refresh</button>`;

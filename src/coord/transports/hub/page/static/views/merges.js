@@ -4,8 +4,9 @@ import {get} from "../core/api.js";
 import {byResource, derived, matches} from "../core/derive.js";
 import {diffRows, parseDiff} from "../core/diff.js";
 import {ago, count, ordinal, quoted} from "../core/format.js";
+import {isReport} from "../core/report.js";
 import {link, setQuery} from "../core/router.js";
-import {signal, touch} from "../core/store.js";
+import {past, signal, touch} from "../core/store.js";
 import {command} from "../parts/act.js";
 import {chip, choice, code, empty, failed, filterField, foreign, heading, html, icon, nothing, repeat, skeleton, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
@@ -30,7 +31,7 @@ function render(context) {
   for (const item of all) counts[kindOf(item)] = (counts[kindOf(item)] ?? 0) + 1;
   const shown = all.filter((item) => (which ? kindOf(item) === which : kindOf(item) !== "commit" || !counts.merged && !counts.refused)
     && (!q || matches(q, [item.branch, item.into, item.subject, item.status, item.detail, nameFor(state, item.session), ...(item.files ?? [])].join(" "))));
-  const chosen = query.diff ? all.find((item) => String(item.offset) === query.diff) : null;
+  const chosen = query.diff ? all.find((item) => String(item.offset) === query.diff && request(item)) : null;
   return html`${heading("Merges", `${counts.merged ?? 0} merged · ${counts.refused ?? 0} refused · ${count(counts.commit ?? 0, "commit")}`, html`${filterField(q, (text) => setQuery({q: text}), "Filter merges")}
       ${choice("Show", which, [["", "Merges"], ["refused", "Refused"], ["commit", "Commits"]], (value) => setQuery({show: value, diff: ""}))}`)}
     ${waiting(context)}
@@ -67,8 +68,8 @@ function card(item, chosen, {state, now}) {
       ${request(item) ? html`<button type="button" class="button small end" aria-pressed=${item === chosen} @click=${() => setQuery({diff: item === chosen ? "" : item.offset}, {replace: false})}>${item === chosen ? "Hide the diff" : "Diff"}</button>` : nothing}</footer></article>`;
 }
 
-// What to ask the hub for the diff of an item.
-const request = (item) => (item.commit ? {commit: item.commit} : item.tip && item.into ? {branch: item.tip, into: item.into} : null);
+// What to ask the hub for the diff of an item. A report has none, and a branch of an earlier time is not what it was.
+const request = (item) => (isReport() ? null : item.commit ? {commit: item.commit} : item.tip && item.into && !past.value ? {branch: item.tip, into: item.into} : null);
 
 function load(item) {
   const key = JSON.stringify(request(item));

@@ -6,7 +6,7 @@ import {conversations, merge, pruned, unread} from "../core/conversations.js";
 import {derived, matches} from "../core/derive.js";
 import {clock, count, day, when} from "../core/format.js";
 import {setQuery} from "../core/router.js";
-import {entries, hub, remembered, signal, touch} from "../core/store.js";
+import {hub, recentEntries, remembered, signal, touch} from "../core/store.js";
 import {act, perform} from "../parts/act.js";
 import {chip, empty, failed, filterField, foreign, heading, html, icon, nothing, repeat, skeleton, time} from "../parts/html.js";
 import {agent, nameFor} from "../parts/sentence.js";
@@ -23,6 +23,7 @@ let lookedAt = 0, changes = 0;
 
 // Loads the texts again after an event about messages, and never without one.
 function load({state, past}) {
+  const entries = recentEntries();
   for (let place = entries.length - 1; place >= 0 && entries[place].offset > lookedAt; place -= 1) {
     if (entries[place].events?.some((event) => event.event.startsWith("message."))) changes += 1;
   }
@@ -38,7 +39,7 @@ function load({state, past}) {
   }, (error) => { stored.value = {...stored.peek(), error, loaded: true, busy: false}; }).finally(touch);
 }
 
-const found = derived(["messages"], (state, texts) => conversations(merge(state.recent.messages, texts)));
+const found = derived(["messages"], (state, texts, before) => conversations(merge(state.recent.messages, texts, before)));
 
 function title(one, state) {
   if (one.kind === "everybody") return "Everybody";
@@ -57,12 +58,12 @@ function mark(one, all) {
 }
 
 function render(context) {
-  const {state, query, q} = context;
+  const {state, query, q, past} = context;
   load(context);
-  const all = found(state, stored.value.messages);
+  const all = found(state, stored.value.messages, past ? state.at : undefined);
   const shown = all.filter((one) => !q || matches(q, `${title(one, state)} ${one.messages.map((message) => `${message.subject} ${message.body ?? ""}`).join(" ")}`));
   const chosen = all.find((one) => one.key === query.with) ?? (query.with ? null : shown[0]);
-  if (chosen && (query.with || matchMedia("(min-width: 721px)").matches)) mark(chosen, all);
+  if (chosen && !past && (query.with || matchMedia("(min-width: 721px)").matches)) mark(chosen, all);
   const forbidden = stored.value.error?.status === 403;
   return html`${heading("Messages", count(all.length, "conversation"), html`${filterField(q, (text) => setQuery({q: text}), "Filter messages")}
       ${writing("Write", undefined, null, {kind: "primary", icon: "send"})}`)}
@@ -76,8 +77,8 @@ function render(context) {
 
 const ICONS = {everybody: "messages", group: "cards", system: "settings", pair: "agent"};
 
-function entry(one, chosen, {state, now}) {
-  const last = one.messages.at(-1), fresh = unread(one, seenMarks());
+function entry(one, chosen, {state, now, past}) {
+  const last = one.messages.at(-1), fresh = past ? 0 : unread(one, seenMarks());
   return html`<li><button type="button" class="conversation" data-row aria-current=${one === chosen ? "true" : nothing} @click=${() => setQuery({with: one.key}, {replace: false})}>
     ${icon(ICONS[one.kind])}<span class="cut name">${foreign(title(one, state))}</span><span class="muted when">${time(one.at, when(one.at, now).replace(/:\d\d$/, ""))}</span>
     <span class="cut muted subject">${foreign(last.subject)}</span>${fresh ? html`<b class="badge" aria-label=${count(fresh, "new message")}>${fresh}</b>` : nothing}</button></li>`;
@@ -107,7 +108,7 @@ function letter(message, one, context) {
     ${message.body === undefined ? nothing : message.body ? html`<div class="text">${foreign(long ? `${message.body.slice(0, FOLDED_CHARS)}…` : message.body, "pre")}</div>
       ${long || message.cut ? html`<button type="button" class="button small" @click=${() => unfold(message)}>Show all of it</button>` : nothing}` : nothing}
     <footer>${message.from === "system" || mine ? nothing : writing("Reply", message.from, message, {small: true})}
-      ${message.body === undefined ? html`<span class="muted" title="The log keeps subjects; the text left with the message.">delivered, only the subject is left</span>` : nothing}</footer></article>`;
+      ${message.body === undefined ? html`<span class="muted" title="The log keeps subjects; the text left with the message.">only the subject is left</span>` : nothing}</footer></article>`;
 }
 
 async function unfold(message) {

@@ -4,6 +4,7 @@ import {acts, HOLDS, ofAgent, ofQuestion} from "../core/acts.js";
 import {awaySince, dismiss} from "../core/away.js";
 import {isAgent, locksBySession, matches, needsYou, queueDepth, sessionList, sessionState, sessionTone, since, tasksBySession} from "../core/derive.js";
 import {ago, count, duration, left, money, percent, resource} from "../core/format.js";
+import {isReport, reportOf} from "../core/report.js";
 import {link, setQuery} from "../core/router.js";
 import {shared} from "../core/store.js";
 import {act, actAll, more, moreAll} from "../parts/act.js";
@@ -20,7 +21,7 @@ function render(context) {
   const needs = needsYou(state);
   const sessions = sessionList(state, Math.floor(now / 60_000) * 60_000).filter((each) => !q || matches(q, searchText(each, state)));
   return html`<h1 class="hidden">Now</h1>
-    ${held(state)}${awaySince.value ? away(context) : nothing}
+    ${held(state)}${isReport() ? reportOf().run(context) : awaySince.value && !context.past ? away(context) : nothing}
     ${needs.length ? needed(needs, context) : calm(state)}
     <section aria-labelledby="agents">
       <header class="heading"><h2 id="agents">Agents</h2><span class="detail">${summary(state, now)}</span>

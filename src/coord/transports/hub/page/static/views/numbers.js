@@ -1,11 +1,14 @@
 // Numbers: throughput, latency, collisions, use and cost over time. The hub counts the log once; the page adds what
-// comes after, so that an open page asks for nothing.
+// comes after, so that an open page asks for nothing. Of an earlier time the hub gives whole minutes or hours, and the
+// page adds the entries up to that time.
 
 import {get} from "../core/api.js";
 import {compact, count, duration, money, number, percent} from "../core/format.js";
 import {setQuery} from "../core/router.js";
+import {isReport} from "../core/report.js";
 import {extend, grow, merged, quantile, sum, times} from "../core/series.js";
-import {entries, signal, touch} from "../core/store.js";
+import {recentEntries, signal, touch} from "../core/store.js";
+import {entriesOf} from "../core/travel.js";
 import {chart} from "../parts/chart.js";
 import {choice, failed, heading, html, skeleton} from "../parts/html.js";
 
@@ -14,37 +17,57 @@ export const view = {path: "/numbers", title: "Numbers", key: "u", icon: "number
 const SPANS = [["hour", "Hour", 3600], ["day", "Day", 86400], ["week", "Week", 604800], ["all", "Everything", 0]];
 const BUCKETS = {hour: 60, day: 96, week: 168, all: 200};
 const loaded = signal({key: "", numbers: null, error: null, version: 0});
-let run = 0;
+const PAGE = 1000;
+let run = 0, busy = "";
 
-async function load(span, now) {
-  const mine = ++run;
-  loaded.value = {...loaded.peek(), key: span, error: null};
-  const seconds = SPANS.find(([name]) => name === span)[2];
+// Whether the state that is shown is not that of the stream.
+const isEarlier = ({past}) => Boolean(past) || isReport();
+const isAhead = (numbers, context) => isEarlier(context) && numbers.offset > context.state.offset;
+
+async function load(key, span, context) {
+  const mine = ++run, {state, now} = context, earlier = isEarlier(context), seconds = SPANS.find(([name]) => name === span)[2];
+  busy = key;
+  loaded.value = {...loaded.peek(), key, error: null};
   try {
     for (let whole = false; !whole && mine === run;) {
-      const numbers = await get("/v1/page/numbers", {since: seconds ? Math.max(0, Math.round(now) - seconds * 1000) : 0, buckets: BUCKETS[span]});
-      if (mine !== run) return;
+      const numbers = await get("/v1/page/numbers", {since: seconds ? Math.max(0, Math.round(now) - seconds * 1000) : 0, buckets: BUCKETS[span], until: earlier ? state.at : ""});
       whole = numbers.whole;
       numbers.most = seconds ? BUCKETS[span] + 1 : Infinity;
-      loaded.value = {key: span, numbers, error: null, version: loaded.peek().version + 1};
+      if (whole && earlier) await addEntries(numbers, state, () => mine === run);
+      if (mine !== run) return;
+      loaded.value = {key, numbers, error: null, version: loaded.peek().version + 1};
       touch();
     }
   } catch (error) {
     if (mine === run) loaded.value = {...loaded.peek(), error};
     touch();
+  } finally {
+    if (mine === run) busy = "";
   }
 }
 
 const levelsOf = (state) => ({agents: state.tables.sessions.size, waiting: state.tables.waits.size,
   working: [...state.tables.tasks.values()].filter((task) => task.state === "in_progress").length});
 
-// Adds what the stream has brought; if it skipped something, the hub counts again.
-function follow({state, now}, span) {
-  const {numbers} = loaded.peek();
-  if (!numbers?.whole) return;
-  const fresh = entries.filter((entry) => entry.offset > numbers.offset);
-  if (state.offset > numbers.offset && (!fresh.length || fresh[0].offset !== numbers.offset + 1) && fresh.length !== state.offset - numbers.offset) {
-    void load(span, now);
+// Adds the entries up to a state.
+async function addEntries(numbers, state, isWanted) {
+  const levels = levelsOf(state);
+  for (let after = numbers.offset, next; isWanted() && after < state.offset; after = next) {
+    const answer = await get("/v1/events", {after, limit: PAGE});
+    for (const entry of entriesOf(answer)) if (entry.offset <= state.offset) extend(numbers, entry, levels);
+    next = answer.after;
+    if (next === after) break;
+  }
+  numbers.offset = state.offset;
+}
+
+// Adds what the stream has brought, or what was played; if something was skipped, the hub counts again.
+function follow(context, span) {
+  const {state, now} = context, {key, numbers, error} = loaded.peek();
+  if (!numbers?.whole || error || busy === key) return;
+  const fresh = recentEntries().filter((entry) => entry.offset > numbers.offset);
+  if (isAhead(numbers, context) || (state.offset > numbers.offset && (!fresh.length || fresh[0].offset !== numbers.offset + 1) && fresh.length !== state.offset - numbers.offset)) {
+    queueMicrotask(() => void load(key, span, context));
     return;
   }
   let changed = false;
@@ -58,11 +81,12 @@ function follow({state, now}, span) {
 
 function render(context) {
   const span = BUCKETS[context.query.span] ? context.query.span : "hour";
-  if (loaded.peek().key !== span) queueMicrotask(() => void load(span, context.now));
-  else if (!context.past && !context.who.project) follow(context, span);
-  const {numbers, error} = loaded.value;
+  const key = [span, isEarlier(context), isEarlier(context) && context.who.project ? context.state.offset : ""].join(" "), again = () => void load(key, span, context);
+  if (loaded.peek().key !== key) queueMicrotask(again);
+  else if (!context.who.project) follow(context, span);
+  const {numbers: known, error} = loaded.value, numbers = known && !isAhead(known, context) ? known : null;
   return html`${heading("Numbers", numbers ? detail(numbers) : "", choice("Time", span, SPANS.map(([name, label]) => [name, label]), (value) => setQuery({span: value === "hour" ? "" : value})))}
-    ${error ? failed(error, () => void load(span, context.now)) : !numbers ? skeleton(8) : html`${tiles(numbers)}<div class="charts">${charts(numbers, loaded.value.version)}</div>`}`;
+    ${error ? failed(error, again) : !numbers ? skeleton(8) : html`${tiles(numbers)}<div class="charts">${charts(numbers, loaded.value.version)}</div>`}`;
 }
 
 const detail = (numbers) => `${numbers.whole ? "" : "still counting … "}in steps of ${duration(numbers.width_ms / 1000)}`;

@@ -5,7 +5,7 @@ import {get} from "../core/api.js";
 import {asked} from "../core/asked.js";
 import {agentNames, derived} from "../core/derive.js";
 import {ago, count, duration, left, number, percent} from "../core/format.js";
-import {BOARD, criticalPath, fits, overview, projectsOf, structureWatch, toneOf} from "../core/plan.js";
+import {BOARD, criticalPath, cutLayout, fits, overview, projectsOf, structureWatch, toneOf} from "../core/plan.js";
 import {isReport} from "../core/report.js";
 import {address, link, setQuery} from "../core/router.js";
 import {remembered, shared, signal} from "../core/store.js";
@@ -29,15 +29,16 @@ export const view = {path: "/plan", title: "Plan", key: "p", icon: "plan", order
 
 // A snapshot of the hub may be a second old; then the layout lacks what was added since.
 const layoutOf = asked(async (key) => {
-  const {project, at} = JSON.parse(key);
+  const {project, earlier} = JSON.parse(key);
   for (let attempt = 1; ; attempt += 1) {
-    const found = await get("/v1/page/plan", {project, at});
-    if (at !== undefined || found === null || found.offset >= wantedOffset || attempt === TRIES) return found;
+    const found = await get("/v1/page/plan", {project, at: earlier ? wantedOffset : ""});
+    if (earlier || found === null || found.offset >= wantedOffset || attempt === TRIES) return found;
     await new Promise((done) => { setTimeout(done, OLD_MS); });
   }
 }, {pauseMs: 1000});
 
 const pathOf = derived(["tasks"], (state, layout, words, project) => criticalPath(layout, state.tables.tasks, words, project));
+const cut = derived(["tasks"], (state, layout, project) => cutLayout(layout, state.tables.tasks, project));
 const onPath = derived([], (_, path, shown) => new Set(shown ? path.tasks : []));
 
 function render(context) {
@@ -47,8 +48,8 @@ function render(context) {
   const project = query.project && projects.some(([name]) => name === query.project) ? query.project : projects[0][0];
   const found = overview(state, project, Math.floor(now / TICK_MS) * TICK_MS);
   return html`${heading("Plan", projectChoice(projects, project), html`${filterField(q, (text) => setQuery({q: text}), "Filter tasks")}${q ? matching(found, project, context) : nothing}
-      ${isReport() ? nothing : choice("Shape", shape.value, [["lanes", "Lanes"], ["board", "Board"]], (value) => { shape.value = value; })}`)}
-    ${shape.value === "board" || isReport() ? html`${summary(found, null)}${board(found, project, context)}` : lanes(found, project, context)}`;
+      ${choice("Shape", shape.value, [["lanes", "Lanes"], ["board", "Board"]], (value) => { shape.value = value; })}`)}
+    ${shape.value === "board" ? html`${summary(found, null)}${board(found, project, context)}` : lanes(found, project, context)}`;
 }
 
 const fitting = derived(["tasks"], (state, {columns, words}, q) => Object.values(columns).flat().filter((task) => fits(q, task, words.get(task.task))));
@@ -82,8 +83,9 @@ function summary({all}, path) {
 
 function lanes(found, project, {state, q, past}) {
   const changed = structure(state, project);
-  if (!past) wantedOffset = state.offset;
-  const {value: layout, error} = layoutOf(JSON.stringify({project, ...(past ? {at: state.offset} : {})}), changed);
+  const earlier = Boolean(past) || isReport();
+  wantedOffset = state.offset;
+  const {value, error} = layoutOf(JSON.stringify({project, earlier}), changed), layout = value && earlier ? cut(state, value, project) : value;
   if (!layout) return html`${summary(found, null)}${error ? failed(error, layoutOf.again) : skeleton(8)}`;
   const path = pathOf(state, layout, found.words, project);
   return html`${summary(found, path)}${picture({

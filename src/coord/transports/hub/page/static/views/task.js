@@ -6,7 +6,7 @@ import {get, path} from "../core/api.js";
 import {asked} from "../core/asked.js";
 import {agentNames, taskState} from "../core/derive.js";
 import {ago, bytes, count, duration, left, money, resource, when} from "../core/format.js";
-import {claimBars, commitsOf, dependents, toneOf} from "../core/plan.js";
+import {claimBars, commitsOf, dependents, knownAt, toneOf} from "../core/plan.js";
 import {link} from "../core/router.js";
 import {act} from "../parts/act.js";
 import {chip, code, css, empty, failed, foreign, html, icon, nothing, skeleton, time} from "../parts/html.js";
@@ -27,15 +27,16 @@ function render(context) {
   const task = tasks.get(`${project}/${name}`);
   if (!task) return empty("There is no such task", html`Project ${foreign(project)} has no task ${foreign(name)}${context.past ? " at this time" : ""}.`, html`<a class="button" href="/plan">To the plan</a>`);
   const {word, by} = taskState(task, tasks, now);
-  const {value, error} = ask(JSON.stringify([project, name]), [task.generation, task.state, task.ended_ms, state.versions.refusals].join());
-  const bars = claimBars(value?.history.filter((each) => each.acquired_ms <= now), task, now);
+  const {value: present, error} = ask(JSON.stringify([project, name]), context.past ? "past" : [task.generation, task.state, task.ended_ms, state.versions.refusals].join());
+  const value = present && context.past ? knownAt(present, task, state.at) : present;
+  const bars = claimBars(value?.history, task, now);
   return html`<header class="heading task"><a class="bare" href="/plan?project=${encodeURIComponent(project)}" aria-label="Back to the plan">${icon("back")}</a><h1>${foreign(name)}</h1>${chip(toneOf(word), word)}
       <span class="actions">${ofTask(task, word, agentNames(state, project)).map((spec) => act(spec))}<a class="button" href=${link.why("task", `${project}/${name}`)}>${icon("question")}<span>Why?</span></a></span></header>
     ${task.title ? html`<p class="lead">${foreign(task.title)}</p>` : nothing}
     ${task.reason ? html`<p class="note" data-tone=${toneOf(word)}>${foreign(task.reason, "pre")}</p>` : nothing}
     <div class="split open"><div class="stack">
       ${claims(bars, task, now)}
-      ${error && !value ? failed(error, ask.again) : value ? html`${specification(value.spec, task)}${results(value.result, now)}` : skeleton(4)}
+      ${error && !value ? failed(error, ask.again) : value ? html`${specification(value.spec, task, context.past)}${results(value.result, now)}` : skeleton(4)}
       ${commits(commitsOf(state.recent, bars), now)}</div>
       <aside class="stack" aria-label="Facts">${facts(task, value, now)}${dependencies("Depends on", (task.depends_on ?? []).map((id) => tasks.get(`${project}/${id}`) ?? {project, task: id, missing: true}), context, by)}
         ${dependencies("Needed by", dependents(state, project, name), context, [])}</aside></div>`;
@@ -53,7 +54,7 @@ function claims(bars, task, now) {
         ${bar.until && bar.until > now ? html`<i class="lease" data-tone="work" title="Its lease" ${css({"inset-inline-start": at(now), "inset-inline-end": `calc(100% - ${at(bar.until)})`})}></i>` : nothing}
         ${bar.refused.map((each) => html`<i class="zombie" title=${`${each.what} refused: ${each.reason}`} ${css({"inset-inline-start": at(each.at)})}></i>`)}</span>
       <span class="cut"><a href=${link.agent(bar.session)}>${foreign(bar.agent)}</a> <span class="muted">${duration((bar.to - bar.from) / 1000)} · ${bar.end || (bar.until ? `${left(bar.until, now)} left` : "open")}${bar.accepted ? ", accepted" : ""}</span></span></li>`)}</ol>
-    <p class="axis muted"><span>${time(from, when(from, now))}</span><span>${time(to, to >= now ? "now" : when(to, now))}</span></p>
+    <p class="axis muted"><span>${time(from, when(from, now))}</span><span>${time(to, when(to, now))}</span></p>
     ${zombies(bars, now)}</section>`;
 }
 
@@ -70,7 +71,7 @@ function zombies(bars, now) {
 
 const extra = (spec) => Object.entries(spec?.requirements ?? {});
 
-const specification = (spec, task) => html`<section class="panel pad" aria-label="Specification"><h2>Specification</h2>
+const specification = (spec, task, past) => html`<section class="panel pad" aria-label="Specification"><h2>Specification ${past ? html`<span class="muted">as it is now</span>` : nothing}</h2>
   ${spec?.description ? foreign(spec.description, "pre block") : html`<p class="muted">It has no description.</p>`}
   ${(spec?.files ?? task.files ?? []).length ? html`<h3>Files</h3><ul class="files">${(spec?.files ?? task.files).map((name) => html`<li><a href=${link.lock(name)}>${icon("file")}${foreign(resource(name))}</a></li>`)}</ul>` : nothing}
   ${extra(spec).length ? html`<h3>Requirements</h3><dl class="facts">${extra(spec).map(([name, value]) => html`<div><dt>${foreign(name)}</dt><dd class="pre">${foreign(typeof value === "string" ? value : JSON.stringify(value, null, 2))}</dd></div>`)}</dl>` : nothing}</section>`;
@@ -93,7 +94,7 @@ function facts(task, value, now) {
     ["Needs", task.needs?.length && foreign(task.needs.join(", "))], ["Priority", task.priority], ["Kept for", task.assignee && (task.assigned_until_ms ?? 0) > now && foreign(task.assignee)],
     ["Estimate", task.estimate_s && duration(task.estimate_s)], ["Deadline", task.deadline_ms && time(task.deadline_ms, task.deadline_ms > now ? `in ${left(task.deadline_ms, now)}` : `${ago(task.deadline_ms, now)}`)],
     ["Retries", task.retries && `${task.retries}${spec ? ` of ${spec.retries_max}` : ""}`], ["Next attempt", task.retry_ms > now && `in ${left(task.retry_ms, now)}`],
-    ["Parts", task.parts && `${spec?.parts_done ?? 0} of ${task.parts} done`], ["Cost", used?.cost && money(used.cost)], ["Added", task.added_ms && time(task.added_ms, ago(task.added_ms, now))],
+    ["Parts", task.parts && (spec?.parts_done === undefined ? task.parts : `${spec.parts_done} of ${task.parts} done`)], ["Cost", used?.cost && money(used.cost)], ["Added", task.added_ms && time(task.added_ms, ago(task.added_ms, now))],
     ["Ended", task.ended_ms && task.state && task.state !== "in_progress" && time(task.ended_ms, ago(task.ended_ms, now))], ["Project", foreign(task.project)],
   ].filter(([, shown]) => shown);
   return html`<section class="panel pad"><h2>Facts</h2><dl class="facts">${rows.map(([name, shown]) => html`<div><dt>${name}</dt><dd>${shown}</dd></div>`)}</dl></section>`;

@@ -8,7 +8,7 @@ import {nameOf} from "../core/derive.js";
 import {ago, left, quoted, resource} from "../core/format.js";
 import {isReport} from "../core/report.js";
 import {link, setQuery} from "../core/router.js";
-import {treeOf, whyMerge} from "../core/why.js";
+import {treeOf, whyMerge, whyThen} from "../core/why.js";
 import {act, command} from "../parts/act.js";
 import {empty, failed, foreign, html, icon, nothing, skeleton, time} from "../parts/html.js";
 
@@ -33,10 +33,9 @@ function render(context) {
   if (kind === "alert") return alert(id, context);
   if (kind === "merge") return chain(kind, id, whyMerge(state.recent, id), context);
   if (!ASK[kind]) return empty("There is no such question", html`Ask about a task, a lock, an agent or a merge.`);
-  if (isReport()) return html`${head(kind, id, context)}${empty("A report has no hub to ask", "The plan and the locks of a time show what something waited for.")}`;
-  if (context.past) {
-    return html`${head(kind, id, context)}${empty("The hub answers for the present", "The reasons of another time are in the plan and the locks of that time.",
-      html`<button class="button" @click=${() => setQuery({at: ""}, {replace: false})}>Back to live</button>`)}`;
+  if (context.past || isReport()) {
+    return html`${chain(kind, id, whyThen(kind, id, state, context.now), context)}<p class="muted">So say the locks, waits, claims and questions of that time. ${
+      isReport() ? "Limits and routing are not in a report." : "Limits, routing and what frees it are known for the present only."}</p>`;
   }
   const {value, error} = ask(JSON.stringify([kind, id]), TABLES.map((name) => state.versions[name]).join());
   if (error && !value) return html`${head(kind, id, context)}${failed(error, ask.again)}`;
@@ -75,7 +74,7 @@ function chain(kind, id, {answer, reasons, remedy}, context) {
     ${remedy ? html`<section class="panel remedy" aria-label="What frees it"><p class="muted">What frees it</p><h2>${icon("play")}<span>${foreign(remedy.text)}</span></h2>
       ${command(lineOf(remedy.command, project))}<p class="muted">${remedy.command.some((word) => /^[A-Z]+$/.test(word)) ? "Fill in what is in capitals." : "Run it in a terminal of the repository."}</p>
       ${buttons(remedy, kind, id, context.state)}</section>`
-      : reasons.length ? html`<p class="calm">${icon("calm")}Nobody has to do anything: it goes on by itself.</p>` : nothing}</div>`;
+      : remedy === null && reasons.length ? html`<p class="calm">${icon("calm")}Nobody has to do anything: it goes on by itself.</p>` : nothing}</div>`;
 }
 
 export const lineOf = (words, project) => ["coord", ...(project && words[0] === "task" ? ["--project", project] : []), ...words].map(quoted).join(" ");

@@ -1,0 +1,134 @@
+"""Every view at an earlier time: what was there then, nothing later, and words where nothing is known."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from coord.core.tokens.schema import Role
+from tests.support.hub.browsing import PATIENCE_MS, chromium
+from tests.support.hub.page_run import STEPS, TIMES, WATCH, Step, addresses, lived, word
+from tests.support.hub.page_site import PROJECT, go, send, visit
+from tests.support.hub.site import Site, open_site
+
+pytestmark = pytest.mark.timeout(300)
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[tuple[Site, list[Step]]]:
+    with open_site() as site:
+        yield site, lived(site)
+
+
+def to(page: Page, path: str, at: object) -> None:
+    go(page, f"{path}{'&' if '?' in path else '?'}at={at}")
+
+
+def test_no_view_shows_anything_later(browser: Browser, run: tuple[Site, list[Step]]) -> None:
+    """Also while another time is on its way, forwards and back, and while entries arrive."""
+    site, steps = run
+    with visit(browser, site) as (page, complaints):
+        for path, _ in addresses(STEPS - 1):
+            go(page, path)  # so that the present is known, and could be shown
+        for number in (STEPS - 1, 0, 2, 1):
+            step = steps[number]
+            to(page, "/now", step.offset)
+            expect(page.get_by_text(f"(entry {step.offset})")).to_be_visible()
+            page.evaluate(WATCH, f"zq[{number + 1}-9]z")
+            for path, shown in addresses(number):
+                to(page, path, step.offset)
+                expect(page.locator("main")).to_contain_text(shown)
+                assert max([*page.evaluate(TIMES), 0]) <= step.at, path
+            tile = page.locator(".tiles > div").filter(has_text="denied").locator("b")
+            to(page, "/numbers", step.offset)
+            expect(tile).to_have_text(str(step.locks))
+            site.write(1, event="file.edited", session="s-zq9z", agent="zq9z", resource="file:zq9z.py")
+            assert page.evaluate("window.seen") == []
+        assert complaints == []
+
+
+def test_a_task_shows_what_it_was(browser: Browser, run: tuple[Site, list[Step]]) -> None:
+    site, steps = run
+    path = f"/task/{PROJECT}/{word(1)}-task"
+    with visit(browser, site) as (page, complaints):
+        to(page, path, steps[1].offset)
+        claims = page.get_by_role("region", name="Claims")
+        expect(claims).to_contain_text("left")
+        expect(page.get_by_role("region", name="Specification")).to_contain_text("zq1z description")
+        assert page.get_by_role("region", name="Result").count() == 0
+        assert page.get_by_role("heading", name="Refused").count() == 0
+        to(page, path, steps[2].offset)
+        expect(claims).to_contain_text("accepted")
+        expect(page.get_by_role("region", name="Result")).to_contain_text("zq2z result")
+        to(page, f"/why/task/{PROJECT}%2F{word(1)}-task", steps[1].offset)
+        expect(page.get_by_role("status").filter(has_text="zq1z-task was in progress")).to_be_visible()
+        expect(page.locator("main")).to_contain_text("zq1z-agent asked: zq1z?")
+        assert complaints == []
+
+
+def test_a_log_is_played_to_its_end_while_it_grows(browser: Browser, run: tuple[Site, list[Step]]) -> None:
+    site, steps = run
+    with visit(browser, site) as (page, complaints):
+        to(page, "/activity", steps[0].offset)
+        page.get_by_label("Speed").select_option("100")
+        page.keyboard.press("p")
+        last = site.write(3, session="s-new", agent="new")
+        expect(page.get_by_role("button", name="Play (p)")).to_be_visible()
+        expect(page.get_by_text(re.compile(rf"^{last} / {last}$"))).to_be_visible()
+        expect(page.locator("main")).to_contain_text("zq3z")
+        page.keyboard.press("[")
+        expect(page.get_by_text(f"{last - 1} / {last}")).to_be_visible()
+        page.route("**/v1/events*", lambda route: route.abort())
+        page.keyboard.press("]")
+        expect(page.locator(".banner")).to_contain_text("It does not go on: the hub does not answer")
+        page.unroute("**/v1/events*")
+        page.keyboard.press("]")
+        expect(page.get_by_text(f"{last} / {last}")).to_be_visible()
+        assert "does not go on" not in page.locator(".banner").inner_text()
+        assert [each for each in complaints if "ERR_FAILED" not in each] == []
+
+
+def test_an_address_without_a_time_is_explained(browser: Browser, run: tuple[Site, list[Step]]) -> None:
+    """Another browser in another zone shows the same entry of a shared link."""
+    site, steps = run
+    with visit(browser, site, Role.VIEW, timezone_id="Pacific/Auckland") as (page, complaints):
+        banner = page.locator(".banner")
+        for garbage in ("abc", "-1", "1.5", "tt", "9" * 30):
+            go(page, f"/now?at={garbage}")
+            expect(page.get_by_text("This address names no time")).to_be_visible()
+        to(page, "/locks", 10**12)
+        expect(banner).to_contain_text("It is the newest")
+        to(page, "/locks", f"t{steps[1].at}")
+        expect(banner).to_contain_text(f"(entry {steps[1].offset})")
+        to(page, "/locks", "t1")
+        expect(banner).to_contain_text("the beginning (entry 0)")
+        to(page, "/locks", f"t{10**14}")
+        expect(banner).to_contain_text("You see the state at")
+        assert complaints == []
+
+
+def test_below_what_was_trimmed_the_nearest_state_is_shown(browser: Browser) -> None:
+    with open_site() as site, visit(browser, site) as (page, complaints):
+        token, log = site.token(Role.ADMIN), site.database.log("local")
+        for number in range(20):
+            send(site, token, "/v1/locks", session="s-ada", resources=[f"name:{number}"])
+        to(page, "/locks", 10)
+        expect(page.get_by_text(re.compile("^10 / "))).to_be_visible()
+        log.trim(16)
+        page.keyboard.press("]")
+        banner = page.locator(".banner")
+        expect(banner).to_contain_text("It is the earliest that is known")
+        first = int(page.get_by_role("slider").get_attribute("min") or "0")
+        assert first >= 15
+        to(page, "/locks", 3)
+        expect(banner).to_contain_text(f"(entry {first})")
+        expect(page.locator("main")).to_contain_text("name:9")
+        assert [each for each in complaints if "404" not in each] == []
