@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation.catalogue.page_past import OF_PAGE as OF_PAST
 from tests.mutation.catalogue.page_views import MUTANTS as OF_VIEWS
 from tests.mutation.mutant import PageMutant
 
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.skipif(not NODE, reason="node is not installed")
 
 MUTANTS = [
     *OF_VIEWS,
+    *OF_PAST,
     PageMutant(
         "a finished task is on the critical path",
         "core/plan.js",
@@ -267,7 +269,7 @@ MUTANTS = [
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the modules and their tests, at the same distance from each other."""
     folder = tmp_path_factory.mktemp("page")
-    for part in (STATIC, TESTS):
+    for part in (STATIC, STATIC.with_name("static_report"), TESTS):
         shutil.copytree(ROOT / part, folder / part)
     return folder
 

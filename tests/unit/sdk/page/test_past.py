@@ -126,10 +126,11 @@ def test_a_damaged_and_a_foreign_state_do_not_count(tmp_path: Path) -> None:
     found = folder_of(harness, tmp_path)
     for offset in (10, 20, 30):
         found.kept.keep(deepcopy(states[offset]))
-    damaged, foreign, _ = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    found.kept.keep(PageState(11, states[11].at + 1))
+    damaged, _, renamed, _ = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     damaged.write_bytes(b"x")
     at = states[20].at
-    foreign.rename(foreign.with_name(foreign.name.replace(str(at), str(at + 1))))
+    renamed.rename(renamed.with_name(renamed.name.replace(str(at), str(at + 1))))
     (damaged.parent / "000000000000-5-5").write_bytes(b"of other rules")
     harness.store.trim(8)
     again = folder_of(harness, tmp_path)

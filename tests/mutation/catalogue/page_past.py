@@ -1,0 +1,183 @@
+"""Mutants of the page's past: what is kept, what an address means, and what had happened by then."""
+
+from tests.mutation.mutant import Mutant, PageMutant
+
+PAST = "tests/unit/sdk/page/test_past.py"
+FOLLOWER = "tests/unit/followers/test_past_states.py"
+REPORT = "tests/unit/transports/hub/page/test_report.py"
+KEPT = "coord.sdk.page.kept_states"
+
+MUTANTS = [
+    Mutant(
+        "a state of another log counts",
+        "coord.sdk.page.past:PastStates._is_ours",
+        "entry is None or (entry.offset, entry.at) != kept_at",
+        "False",
+        (f"{PAST}::test_a_damaged_and_a_foreign_state_do_not_count",),
+    ),
+    Mutant(
+        "a damaged state is an empty one",
+        "coord.sdk.page.past:PastStates._before",
+        "None if oldest else PageState()",
+        "PageState()",
+        (f"{PAST}::test_a_damaged_and_a_foreign_state_do_not_count",),
+    ),
+    Mutant(
+        "a state counts although entries after it are gone",
+        "coord.sdk.page.past:PastStates._known",
+        "each.offset >= first - 1 and ",
+        "",
+        (f"{PAST}::test_the_next_process_knows_what_was_kept_in_the_folder",),
+    ),
+    Mutant(
+        "the newest states push out all early ones",
+        f"{KEPT}:KeptStates.keep",
+        "known[each + 1].offset - known[each - 1].offset",
+        "each",
+        (f"{PAST}::test_kept_states_stay_evenly_apart",),
+    ),
+    Mutant(
+        "everybody may read what is kept",
+        f"{KEPT}:StateFolder._clean",
+        "os.mkdir(folder, 0o700)",
+        "os.mkdir(folder)",
+        (f"{PAST}::test_the_next_process_knows_what_was_kept_in_the_folder",),
+    ),
+    Mutant(
+        "a store without a pin writes into a folder",
+        f"{KEPT}:kept_states",
+        " or not os.path.isdir(location.folder)",
+        "",
+        (f"{PAST}::test_without_a_folder_states_stay_in_memory",),
+        also=(f"{KEPT}:StateFolder._clean", "os.mkdir(folder, 0o700)", "os.makedirs(folder)"),
+    ),
+    Mutant(
+        "what is missing is made in one go",
+        "coord.followers.past_states:PastStatesFollower.act",
+        "now + PAUSE_MS if self.offset >= self._next else 0",
+        "0",
+        (f"{FOLLOWER}::test_what_is_missing_is_made_one_after_the_other",),
+    ),
+    Mutant(
+        "every entry makes a state",
+        "coord.sdk.page.past:PastStates.keep_next",
+        "newest - last < EVERY",
+        "newest == last",
+        (f"{FOLLOWER}::test_a_state_is_kept_for_every_so_many_entries",),
+    ),
+    Mutant(
+        "an earlier time counts its minute to the end",
+        "coord.sdk.page.numbers:Counter.series",
+        "if each < whole}",
+        "if each <= whole}",
+        ("tests/unit/sdk/page/test_numbers.py",),
+    ),
+    Mutant(
+        "a trimmed log is reported as whole",
+        "coord.transports.hub.page.report:read_run",
+        "whole = past.knows(oldest)",
+        "whole = True",
+        (f"{REPORT}::test_a_report_of_a_trimmed_log_begins_where_the_log_begins",),
+    ),
+]
+OF_PAGE = [
+    PageMutant("garbage is an offset", "core/travel.js", "(\\d{1,15})$", "(.*)$", "travel"),
+    PageMutant(
+        "the nearest state passes for the one that was meant",
+        "core/travel.js",
+        "if (Number(offset) < first || ",
+        "if (",
+        "travel",
+    ),
+    PageMutant(
+        "a hub that stops ends the play without a word",
+        "core/travel.js",
+        "if (run === this.run) this.fail(problem);",
+        "",
+        "travel",
+    ),
+    PageMutant(
+        "a trimmed log is played no further",
+        "core/travel.js",
+        'if (problem.code === "trimmed") ',
+        "if (false) ",
+        "travel",
+    ),
+    PageMutant(
+        "a step waits for what was asked before a jump",
+        "core/travel.js",
+        "    this.loading = null;\n    this.end",
+        "    this.end",
+        "travel",
+    ),
+    PageMutant("a jump keeps what was played", "core/travel.js", "passed: [], loading", "loading", "travel"),
+    PageMutant(
+        "activity shows what came later",
+        "core/activity.js",
+        "this.items.filter((item) => item.offset <= offset)",
+        "this.items",
+        "feeds",
+    ),
+    PageMutant(
+        "a time before what is loaded shows what is loaded",
+        "core/activity.js",
+        " || offset < this.low",
+        "",
+        "feeds",
+    ),
+    PageMutant(
+        "a text is shown before it was sent",
+        "core/conversations.js",
+        "    if (!found.has(message.id) && message.sent_ms >= before) continue;\n",
+        "",
+        "feeds",
+    ),
+    PageMutant(
+        "the present outcome of an alert is that of then",
+        "core/derive.js",
+        "    if (!found.has(id)) found.set",
+        "    found.set",
+        "derive",
+    ),
+    PageMutant(
+        "a claim has ended before its end",
+        "core/plan.js",
+        ' || (each.generation === task.generation && task.state !== "in_progress")',
+        " || each.generation === task.generation",
+        "plan",
+    ),
+    PageMutant(
+        "a result is there before it came", "core/plan.js", "result?.submitted_ms <= at", "true", "plan"
+    ),
+    PageMutant(
+        "a dependency of today is drawn into the past",
+        "core/plan.js",
+        " && found[other].depends_on?.includes(layout.task[one])",
+        "",
+        "plan",
+    ),
+    PageMutant(
+        "the lane of a later track is drawn",
+        "core/plan.js",
+        "used = [...new Set(lane)].sort((one, other) => one - other)",
+        "used = layout.lanes.map((_, at) => at)",
+        "plan",
+    ),
+    PageMutant(
+        "a cycle of waits has no end", "core/why.js", "!seen.has(key) && seen.add(key)", "true", "why"
+    ),
+    PageMutant(
+        "a report counts the minute that goes on",
+        "../static_report/answers.js",
+        "if (entry.at >= ended) break;",
+        "",
+        "report",
+    ),
+    PageMutant(
+        "the head of a report counts twice on the way back",
+        "../static_report/count.js",
+        "[next, totals, agents] = [0, {}, new Map()]",
+        "[next, agents] = [0, new Map()]",
+        "report",
+    ),
+]
