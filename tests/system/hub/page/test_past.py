@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from coord.core.tokens.schema import Role
 from tests.support.hub.browsing import PATIENCE_MS, chromium
@@ -132,3 +132,21 @@ def test_below_what_was_trimmed_the_nearest_state_is_shown(browser: Browser) -> 
         expect(banner).to_contain_text(f"(entry {first})")
         expect(page.locator("main")).to_contain_text("name:9")
         assert [each for each in complaints if "404" not in each] == []
+
+
+def test_ages_are_those_of_the_time_that_is_shown(browser: Browser, run: tuple[Site, list[Step]]) -> None:
+    """Also if the present arrives after the past, as it does whenever the connection is lost."""
+    site, steps = run
+    held: list[Route] = []
+    times = """() => import("/static/core/store.js").then(({liveState, now, shown}) =>
+      [liveState().offset, now.value, shown.value.at])"""
+    with visit(browser, site) as (page, complaints):
+        page.route(re.compile(r"/v1/page$"), lambda route: held.append(route))
+        page.goto(f"http://{site.address}/now?at={steps[1].offset}")
+        expect(page.locator(".banner")).to_contain_text(f"(entry {steps[1].offset})")
+        assert page.evaluate(times) == [0, steps[1].at, steps[1].at]
+        held[0].continue_()
+        expect(page.get_by_role("heading", name="Agents")).to_be_visible()
+        offset, *shown = page.evaluate(times)
+        assert (offset > steps[1].offset, shown) == (True, [steps[1].at, steps[1].at])
+        assert complaints == []

@@ -64,7 +64,7 @@ function takeSnapshot(snapshot) {
     hub.value = snapshot.hub ?? {};
     firstOffset.value = snapshot.first_offset ?? 1;
     loaded.value = true;
-    now.value = Date.now() + skewMs;
+    if (!past.peek()?.state) now.value = Date.now() + skewMs;
     frame.value += 1; // `loaded` and the state that is shown change together
   });
 }
