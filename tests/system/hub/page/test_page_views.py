@@ -256,18 +256,18 @@ def test_what_somebody_reads_stays_in_its_place(browser: Browser, site: Site) ->
     site.write(40)
     top = """() => {
       const {x, y} = document.querySelector("main coord-list").getBoundingClientRect();
-      return document.elementFromPoint(x + 200, y + 50).closest(".row").innerText;
+      return document.elementFromPoint(x + 200, y + 50).closest(".row")?.innerText;
     }"""
     with visit(browser, site, path="/activity") as (page, _):
         page.get_by_role("listitem").nth(30).wait_for()
         page.locator("main coord-list").evaluate("list => { list.scrollTop = 400; }")
-        read = page.evaluate(top)
+        read = page.wait_for_function(top).json_value()
         loaded = int(page.get_by_text(re.compile(r"^\d+ events loaded")).inner_text().split(" ")[0])
         site.write(3, task="newest")
         expect(page.get_by_text(re.compile(rf"^{loaded + 3} events loaded"))).to_be_visible()
         assert page.evaluate(top) == read
         page.locator("main coord-list").evaluate("list => { list.scrollTop = 0; }")
-        assert "newest" in page.evaluate(top)
+        page.wait_for_function(f"() => ({top})()?.includes('newest')")
 
 
 def hostile(value: Any, attacks: Iterator[str]) -> Any:

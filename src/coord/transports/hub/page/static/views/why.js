@@ -7,7 +7,7 @@ import {asked} from "../core/asked.js";
 import {nameOf} from "../core/derive.js";
 import {ago, left, quoted, resource} from "../core/format.js";
 import {isReport} from "../core/report.js";
-import {link, setQuery} from "../core/router.js";
+import {link} from "../core/router.js";
 import {treeOf, whyMerge, whyThen} from "../core/why.js";
 import {act, command} from "../parts/act.js";
 import {empty, failed, foreign, html, icon, nothing, skeleton, time} from "../parts/html.js";
