@@ -239,6 +239,14 @@ MUTANTS = [
         "one.count + other.count",
         "notices",
     ),
+    PageMutant("an answer ends several questions", "core/notices.js", "many === 1 && ", "", "notices"),
+    PageMutant(
+        "an answer ends every question",
+        "core/notices.js",
+        "event[name] === other[name]",
+        "true",
+        "notices",
+    ),
     PageMutant(
         "levels are mixed", "core/notices.js", "${notice.level} ${notice.kind}", "${notice.kind}", "notices"
     ),

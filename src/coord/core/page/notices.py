@@ -8,8 +8,8 @@ An event has the first of its rows that fits: each field in `when` has one of th
 
 `level` says whom it concerns (`LEVELS`), and a reader chooses how to be notified of each level. Notices of
 one `kind` that come together are one: `title` names a single one, `many` several. `to` is what its link leads
-to: a view, or the `agent`, `lock` or `task` that the event names. Its words are its sentence
-(`sentences.py`).
+to: a view, or the `agent`, `lock` or `task` that the event names. An event in `until` with the same id,
+project and task ends it. Its words are its sentence (`sentences.py`).
 """
 
 from typing import Any
@@ -33,17 +33,25 @@ class Notice(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     to: str
     when: dict[str, tuple[Any, ...]] = {}
     only: str = ""
+    until: tuple[str, ...] = ()
 
 
-_FAILED = Notice("failed", _NEEDS, "bad", "A task failed", "tasks failed", "task")
-_ALERT = Notice("alert", _NEEDS, "wait", "Alert", "alerts", "/alerts")
-_QUESTION = Notice("question", _NEEDS, "ask", "An agent asks", "questions", "/now")
+_FAILED = Notice(
+    *("failed", _NEEDS, "bad", "A task failed", "tasks failed", "task"),
+    until=("task.retried", "task.skipped", "task.reset"),
+)
+_ALERT = Notice("alert", _NEEDS, "wait", "Alert", "alerts", "/alerts", until=("alert.closed",))
+_ANSWERED = ("question.answered", "question.withdrawn")
+_QUESTION = Notice("question", _NEEDS, "ask", "An agent asks", "questions", "/now", until=_ANSWERED)
 _LOST = Notice("lost", _TROUBLE, "bad", "A lock was lost", "locks were lost", "lock")
 _EMERGENCY = Notice(
     *("emergency", _TROUBLE, "bad", "Emergency", "emergencies", "/messages"), {"kind": ("emergency",)}
 )
 _FOR_YOU = Notice("mail", _NEEDS, "ask", "A message for you", "messages for you", "/messages", {}, "me")
-_HELD = Notice("held", _TROUBLE, "wait", "All agents are held up", "times agents were held up", "/now")
+_HELD = Notice(
+    *("held", _TROUBLE, "wait", "All agents are held up", "times agents were held up", "/now"),
+    until=("work.resumed",),
+)
 _DONE = Notice("done", _NEWS, "ok", "A task is done", "tasks are done", "task")
 
 NOTICES: dict[str, tuple[Notice, ...]] = {
@@ -59,6 +67,7 @@ NOTICES: dict[str, tuple[Notice, ...]] = {
         Notice(
             *("permission", _NEEDS, "ask", "An agent needs permission", "permissions wanted", "/now"),
             {"kind": ("permission",)},
+            until=_ANSWERED,
         ),
         _QUESTION,
     ),

@@ -39,6 +39,9 @@ def test_a_row_names_what_its_event_has(name: str) -> None:
         assert row.tone in TONES
         assert row.to.startswith("/") or NEEDED[row.to] <= fields(name)
         assert not row.only or NEEDED[row.only] <= fields(name)
+        for other in row.until:
+            same = {"id", "project", "task"} & fields(name)
+            assert same <= fields(other), "an end that says nothing of it would end others, too"
         for field, values in row.when.items():
             kind = types[field]
             if isinstance(kind, type) and issubclass(kind, Enum):

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {DEFAULTS, deskOf, gather, gathering, isQuiet, joined, MOMENT_MS, noticeOf, taken, titleOf} from "../../../../../src/coord/transports/hub/page/static/core/notices.js";
+import {DEFAULTS, deskOf, endIn, gather, gathering, isOver, isQuiet, joined, MOMENT_MS, noticeOf, taken, titleOf} from "../../../../../src/coord/transports/hub/page/static/core/notices.js";
 import {emptyState} from "../../../../../src/coord/transports/hub/page/static/core/state.js";
 
 process.env.TZ = "Europe/Berlin";
@@ -9,7 +9,7 @@ const TABLE = {
   "session.ended": [row("crash", "agent", {when: {end_reason: ["dead"]}, only: "agent"})],
   "lock.released": [row("lost", "lock", {when: {end_reason: ["stolen"]}}), row("lost", "lock", {when: {end_reason: ["expired"]}, only: "busy"})],
   "message.sent": [row("sos", "/messages", {when: {kind: ["emergency"]}}), row("mail", "/messages", {only: "me", tone: "ask"})],
-  "task.failed": [row("failed", "task")],
+  "task.failed": [row("failed", "task", {until: ["task.retried"]})],
   later: [row("new", "/now", {only: "a condition of a newer hub"})],
 };
 const ME = {token: "t-1", session: "ida-t-1"};
@@ -64,9 +64,25 @@ test("a link leads to what the event names, of several to where all of them are"
   assert.equal(joined(undefined, one), one);
 });
 
+test("an event ends the notice of the same thing, but not one of several", () => {
+  const one = notice({event: "task.failed", project: "p", task: "t"}), other = notice({event: "task.failed", project: "p", task: "u"});
+  const over = (found, event, task) => isOver(found, {event, project: "p", task});
+  assert.deepEqual([over(one, "task.retried", "t"), over(one, "task.retried", "u"), over(one, "task.skipped", "t"), over(joined(other, one), "task.retried", "t")], [true, false, false, false]);
+});
+
+test("what ends within its moment is not told", () => {
+  const told = [], soon = new Map(), waits = [];
+  const add = gathering((each) => told.push(each.kind), soon, (run) => waits.push(run));
+  add(notice({event: "task.failed", project: "p", task: "t"}));
+  add(notice({event: "message.sent", kind: "emergency", to: []}));
+  endIn(soon, {event: "task.retried", project: "p", task: "t"});
+  waits[0]();
+  assert.deepEqual(told, ["sos"]);
+});
+
 test("a moment makes one notice of each kind", () => {
   const told = [], waits = [];
-  const add = gathering((each) => told.push(`${titleOf(each)} ${each.level}`), (run, ms) => waits.push([run, ms]));
+  const add = gathering((each) => told.push(`${titleOf(each)} ${each.level}`), new Map(), (run, ms) => waits.push([run, ms]));
   const lost = (resource) => notice({event: "lock.released", session: "b", resource, end_reason: "stolen"});
   for (const name of ["x", "y", "z"]) add(lost(name));
   add(notice({event: "task.failed", project: "p", task: "t"}));

@@ -27,10 +27,14 @@ export function noticeOf(table, event, {state, who}) {
   const row = table[event.event].find(({when = {}, only}) => Object.entries(when).every(([name, values]) => values.includes(event[name]))
     && (!only || ONLY[only]?.(event, {state, who})));
   if (!row) return null;
-  const {kind, level, tone, title, many, to} = row, [path = () => to, above = to] = LINKS[to] ?? [];
+  const {kind, level, tone, title, many, to, until = []} = row, [path = () => to, above = to] = LINKS[to] ?? [];
   const about = ["id", "project", "task", "resource", "branch", "name", "session"].map((name) => event[name]).filter((each) => typeof each === "string");
-  return {kind, level, tone, title, many, event, count: 1, path: path(event), above, key: [kind, ...about].join(" ")};
+  return {kind, level, tone, title, many, until, event, count: 1, path: path(event), above, key: [kind, ...about].join(" ")};
 }
+
+// Whether an event ends what a notice is about: a question that is answered needs nobody.
+export const isOver = ({count: many, until, event}, other) => many === 1 && until.includes(other.event)
+  && ["id", "project", "task"].every((name) => event[name] === other[name]);
 
 // Two notices of a kind as one.
 function join(one, other) {
@@ -54,9 +58,13 @@ export function taken(found) {
   return all;
 }
 
-// Returns add(notice): at the end of a moment `tell` gets what came in it.
-export function gathering(tell, wait = setTimeout) {
-  const found = new Map();
+// Takes away what an event ends.
+export function endIn(found, event) {
+  for (const [name, notice] of found) if (isOver(notice, event)) found.delete(name);
+}
+
+// Returns add(notice): at the end of a moment `tell` gets what came in it and is in `found` still.
+export function gathering(tell, found = new Map(), wait = setTimeout) {
   return (notice) => {
     if (!found.size) wait(() => taken(found).forEach(tell), MOMENT_MS);
     gather(found, notice);

@@ -2,30 +2,45 @@
 // Of several pages of a browser only that one notifies at which somebody looked last.
 
 import {visible} from "../core/format.js";
-import {DEFAULTS, deskOf, gather, gathering, isQuiet, joined, LEVELS, noticeOf, taken, titleOf, WAYS} from "../core/notices.js";
+import {DEFAULTS, deskOf, endIn, gather, gathering, isOver, isQuiet, joined, LEVELS, noticeOf, taken, titleOf, WAYS} from "../core/notices.js";
 import {go} from "../core/router.js";
 import * as store from "../core/store.js";
 import {html, nothing} from "./html.js";
 import {learn, said, sentencesReady, words} from "./sentence.js";
-import {noteAt, toast} from "./toast.js";
+import {noteAt, takeBack, toast} from "./toast.js";
 
 const SECONDS = 10, BODY_MAX = 240, AGAIN_MS = 30_000;
 const kept = store.remembered("notify", DEFAULTS);
 const settings = () => ({...DEFAULTS, ...kept.value});
 const looking = () => !document.hidden && document.hasFocus();
-const later = new Map();
+const soon = new Map(), later = new Map(); // until the end of a moment, and of the quiet hours
+const open = new Map(); // notifications that may still be there
 let waits = false, leads = 0; // how many locks it has: one more for a moment, while it takes one from itself
 
 export function start() {
-  const add = gathering(tell);
+  const add = gathering(tell, soon);
   store.onEntry((entry, state) => {
     for (const event of entry.events ?? []) {
+      end(event);
       const notice = noticeOf(store.liveNotices(), event, {state, who: store.who.peek()});
       if (notice && settings()[notice.level] !== "off") add(notice);
     }
   });
   lead(looking());
   for (const name of ["focus", "visibilitychange"]) addEventListener(name, look, true);
+}
+
+// Takes back what an event ends.
+function end(event) {
+  takeBack(({notice}) => notice && isOver(notice, event));
+  endIn(soon, event);
+  endIn(later, event);
+  for (const [made, notice] of open) {
+    if (isOver(notice, event)) {
+      made.close();
+      open.delete(made);
+    }
+  }
 }
 
 // The page that has this lock notifies; the others wait for it, in case that one is closed.
@@ -75,16 +90,19 @@ function afterQuiet() {
   }
 }
 
-function notify(title, body, {key, path}) {
+function notify(title, body, notice) {
+  const {key, path} = notice;
   if (permission() !== "granted") return;
   const name = store.hub.peek().repository;
   try {
     const made = new Notification(name ? `${title} · ${visible(name)}` : title, {body: visible(body).slice(0, BODY_MAX), tag: `coord ${key}`});
+    made.onclose = () => open.delete(made);
     made.onclick = () => {
       focus();
       go(path);
       made.close();
     };
+    if (notice.until) open.set(made, notice);
   } catch {
     change({on: false}); // phones show only those of installed pages
     toast("This browser shows no notifications of pages", {tone: "bad"});

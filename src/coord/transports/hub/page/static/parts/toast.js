@@ -11,6 +11,7 @@ let coming = [], newest = 0, ticking = 0, undo = null;
 
 export function toast(words, {tone = "ok", seconds = 6, ...more} = {}) {
   undo = more.undo ?? undo;
+  coming = coming.filter((each) => !more.place || each.place !== more.place);
   coming.push({id: ++newest, words, tone, leftMs: seconds * 1000 * (tone === "bad" ? 2 : 1), ...more});
   arrive();
   ticking ||= setInterval(tick, TICK_MS);
@@ -25,6 +26,12 @@ export function undoLast() {
 
 // Returns the note at a place, or undefined.
 export const noteAt = (place) => [...notes.peek(), ...coming].findLast((note) => note.place === place);
+
+// Takes back notes for which `over(note)` holds.
+export function takeBack(over) {
+  coming = coming.filter((note) => !over(note));
+  if (!touched() && notes.peek().some(over)) notes.value = notes.peek().filter((note) => !over(note));
+}
 
 const touched = () => document.querySelector(".toasts:is(:hover, :focus-within)") !== null;
 
