@@ -72,7 +72,7 @@ export function perform(spec) {
     }
     run.busy = false;
     box.draw();
-    if (run.unsure) document.querySelector("dialog form .primary")?.focus();
+    if (run.unsure || run.over) document.querySelector("dialog .primary")?.focus();
   };
 
   // Without an answer it may have happened: then "Try again" repeats the same request. A refusal can be corrected.
