@@ -200,6 +200,45 @@ def test_pressing_twice_sends_once(browser: Browser, site: Site, token: str) -> 
         assert complaints == []
 
 
+def test_a_key_that_is_held_confirms_nothing(browser: Browser, site: Site, token: str) -> None:
+    """Enter opens the form, which has no field to fill in; while it repeats, nothing is sent."""
+    break_task(site, token, "held")
+    with visit(browser, site, path=f"/task/{PROJECT}/held") as (page, complaints):
+        page.locator('main [data-act="retry"]').focus()
+        for _ in range(3):
+            page.keyboard.down("Enter")
+        send_it = page.locator("dialog form .primary")
+        expect(send_it).to_be_focused()
+        assert [each for each in events(site, "task.retried") if each["task"] == "held"] == []
+        page.keyboard.up("Enter")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        assert len([each for each in events(site, "task.retried") if each["task"] == "held"]) == 1
+        assert complaints == []
+
+
+def test_closing_the_dialog_ends_an_act_on_many(browser: Browser, site: Site, token: str) -> None:
+    """The request that is under way ends; those behind it are not sent."""
+    for number in range(4):
+        lock(site, token, f"some-{number}")
+    with visit(browser, site, path="/locks?q=some") as (page, complaints):
+        page.get_by_role("button", name="Act on 4 locks").click()
+        page.keyboard.type("Release")
+        page.keyboard.press("Enter")
+        held: list[Route] = []
+        page.route("**/v1/locks/steal", lambda route: held.append(route))
+        page.get_by_role("dialog").get_by_label("Reason").fill("it is late")
+        with page.expect_request("**/v1/locks/steal"):
+            page.keyboard.press("Enter")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        held[0].continue_()
+        expect(page.get_by_text("1 of 4 done")).to_be_visible()
+        assert len(held) == 1
+        assert complaints == []
+    assert len([each for each in events(site, "lock.released") if "some" in each["resource"]]) == 1
+
+
 def test_an_act_on_many_lists_what_was_refused_and_goes_on_after_a_break(
     browser: Browser, site: Site, token: str
 ) -> None:
