@@ -4,16 +4,18 @@ An entry is on the screen when a frame has been painted after the one in which t
 the entry is that of this machine, in milliseconds.
 """
 
+import itertools
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
+from bench import page_views
 from bench.figures import Figure
 from bench.places import Places
 from bench.repository import make_repository
@@ -32,6 +34,7 @@ PIXEL_MS_MAX, BYTES_MAX, TASK_MS_MAX = 150.0, 150 * 1024, 100.0
 EVENTS_PER_S = 200
 AGENTS, LOCKS, TASKS = 200, 5_000, 10_000
 WATCHED = 50_000
+WATCHED_VIEWS = ("activity", "locks", "plan", "numbers", "messages", "now")
 PROJECT, REPOSITORY = "p", "r"
 SEEN = """() => {
   window.latencies = [];
@@ -70,11 +73,13 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     yield sent_bytes(store)
     repository = make_repository(places.folder)
     with tempfile.TemporaryDirectory() as folder, private_home(Path(folder)) as environ:
+        pace = page_views.Pace(8, 50, 1) if scale is TINY else page_views.Pace()
         agents, locks, tasks = (5, 20, 30) if scale is TINY else (AGENTS, LOCKS, TASKS)
         with serving(repository, environ) as hub, filled(repository, agents, locks, tasks) as engine:
             link = Place(hub, repository, environ).link("view")
             with browsing(link, hub.url) as page:
                 yield from large_store(page, hub.url, store)
+                yield from page_views.all_views(page, hub.url, store, _steadily(engine), pace)
                 seconds = 1.0 if scale is TINY else 20.0 if scale is FULL else 8.0
                 yield from to_the_pixel(page, hub.url, engine, store, seconds)
                 watched, rest_ms = (200, 100) if scale is TINY else (WATCHED, 3000)
@@ -109,6 +114,7 @@ def filled(repository: Path, agents: int, locks: int, tasks: int) -> Iterator[En
         ]
         for first in range(0, locks, 500):
             engine.call_many(wanted[first : first + 500])
+        page_views.fill(engine, database.log("local"), tasks // 5)
         yield engine
     finally:
         engine.close()
@@ -173,6 +179,17 @@ def _write(engine: Engine, seconds: float) -> None:
         _touch(engine, number)
 
 
+def _steadily(engine: Engine) -> Callable[[], None]:
+    """Return what writes one entry after the other, at most at the steady rate."""
+    numbers = itertools.count()
+
+    def write() -> None:
+        time.sleep(1 / EVENTS_PER_S)
+        _touch(engine, next(numbers))
+
+    return write
+
+
 def _touch(engine: Engine, number: int) -> None:
     """Write an entry with one event: the renewal of a lock."""
     name = f"agent-{number % 5:03}"
@@ -180,13 +197,22 @@ def _touch(engine: Engine, number: int) -> None:
 
 
 def long_watch(page: Page, engine: Engine, store: str, entries: int, rest_ms: int) -> Figure:
-    """Return how much more memory the page has after many entries than after a tenth of them."""
-    for number in range(entries // 10):
-        _touch(engine, number)
-    page.wait_for_timeout(rest_ms)
+    """Return how much more memory the page has after many entries than after a tenth of them.
+
+    It shows one view after the other meanwhile, without being loaded again, and ends where it began.
+    """
+
+    def visit(each: int) -> None:
+        for view in WATCHED_VIEWS:
+            page.locator(f"nav li a[href='/{view}']").click()
+            for number in range(each // len(WATCHED_VIEWS)):
+                _touch(engine, number)
+        page.wait_for_timeout(rest_ms)
+
+    visit(entries // 10)
     before = page.evaluate(HEAP)
-    for number in range(entries):
-        _touch(engine, number)
-    page.wait_for_timeout(rest_ms)
+    visit(entries)
     grown = (page.evaluate(HEAP) - before) / 1e6
-    return Figure("page", store, f"memory gained by {entries} entries", grown, "MB")
+    return Figure(
+        "page", store, f"memory gained by {entries} entries in {len(WATCHED_VIEWS)} views", grown, "MB"
+    )

@@ -1,0 +1,170 @@
+"""Every view of the page with a large store, while events arrive: how long it blocks the browser.
+
+A view is opened, scrolled from its head to its end, and typed into where it has a filter. What counts is the
+longest task that the browser itself reports after the view has loaded.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+from playwright.sync_api import Page
+
+from bench.figures import Figure
+from coord.core import keys
+from coord.core.alerts.schema import Alert, AlertRaised, Severity
+from coord.core.identity import Caller
+from coord.core.locks.commands import AcquireLocks
+from coord.core.messages.commands import SendMessage
+from coord.core.plans.commands import ClaimNamed
+from coord.core.records import encode
+from coord.core.tasks.commands import ReleaseClaim
+from coord.engine.engine import Engine
+from coord.stores.contract import Commit, Put, Store
+
+TASK_MS_MAX = 100.0
+PROJECT, REPOSITORY = "p", "r"
+OLD_TASK, RICH_AGENT = "T-00000", "agent-000"
+BOARD = "plan as a board"
+VIEWS = (
+    *("now", "locks", "plan", BOARD, "activity?all=1", "activity?shape=lanes"),
+    *("messages", "merges", "alerts", "numbers", f"task/{PROJECT}/{OLD_TASK}", f"agent/{RICH_AGENT}"),
+)
+LONG_TASKS = """() => {
+  window.longest = 0;
+  window.tasks ??= new PerformanceObserver((list) => {
+    for (const each of list.getEntries()) window.longest = Math.max(window.longest, each.duration);
+  });
+  window.tasks.observe({type: "longtask"});
+}"""
+SCROLL = """async (steps) => {
+  const targets = [document.scrollingElement, ...document.querySelectorAll("main *")].filter(
+    (each) => each.scrollHeight > each.clientHeight + 40 && (each === document.scrollingElement
+      || /auto|scroll/.test(getComputedStyle(each).overflowY)));
+  for (const target of targets.slice(0, 8)) {
+    for (let step = 0; step < steps; step += 1) {
+      target.scrollTop = (step / steps) * target.scrollHeight;
+      await new Promise(requestAnimationFrame);
+    }
+    target.scrollTop = 0;
+  }
+  return targets.length;
+}"""
+ROWS = "main :is([data-row], .card, .empty, coord-list, .calm, svg, .uplot, table, .facts)"
+
+
+def fill(engine: Engine, log: Store, many: int) -> None:
+    """Write what the views show beside agents, locks and tasks: messages, alerts, a long history."""
+    names = [f"agent-{number:03}" for number in range(min(200, max(2, many // 10)))]
+    sent = [
+        SendMessage(
+            caller=_caller(names[each % len(names)]),
+            to=names[(each * 7 + 1) % len(names)],
+            kind="note",
+            subject=f"message {each}",
+            body="a few words " * 10,
+        )
+        for each in range(many)
+    ]
+    for first in range(0, many, 250):
+        engine.call_many(sent[first : first + 250])
+    owned = [
+        AcquireLocks(_caller(RICH_AGENT), REPOSITORY, (f"file:own/{each}.py",)) for each in range(many // 4)
+    ]
+    for first in range(0, len(owned), 250):
+        engine.call_many(owned[first : first + 250])
+    for generation in range(1, many // 40 + 1):
+        engine.call(
+            ClaimNamed(
+                caller=_caller(RICH_AGENT),
+                tenant="local",
+                project=PROJECT,
+                task=OLD_TASK,
+                lease_ms=60_000,
+                repository=REPOSITORY,
+            )
+        )
+        engine.call(ReleaseClaim("local", PROJECT, OLD_TASK, RICH_AGENT, generation, note="again"))
+    _raise_alerts(log, many // 20)
+
+
+def _raise_alerts(log: Store, many: int) -> None:
+    now = log.now()
+    for number in range(1, many + 1):
+        alert = Alert(
+            id=f"bench-{number}",
+            rule="stuck_agent",
+            severity=Severity.WARNING,
+            subject=f"agent-{number:03}",
+            text=f"agent-{number:03} has been silent for 12 minutes",
+            raised_ms=now,
+        )
+        raised = AlertRaised(alert.id, alert.rule, alert.severity, alert.subject, alert.text, since_ms=now)
+        key, told = keys.alert(10_000_000 + number), msgspec.json.encode(raised)
+        log.commit(Commit({key: 0}, {key: Put(encode(alert))}, events=[told], at=now))
+
+
+def _caller(name: str) -> Caller:
+    return Caller(name, agent="claude", role="worker", project=PROJECT)
+
+
+@contextmanager
+def busy(write: Callable[[], None]) -> Iterator[None]:
+    """Write all the time, at a steady rate."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.is_set():
+            write()
+
+    writer = threading.Thread(target=run)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+class Pace(NamedTuple):
+    """How long each view is looked at."""
+
+    steps: int = 120
+    rest_ms: int = 1500
+    key_ms: int = 60
+
+
+def all_views(page: Page, url: str, store: str, write: Callable[[], None], pace: Pace) -> Iterator[Figure]:
+    """Yield the longest block of each view while it scrolls, and events arrive."""
+    with busy(write):
+        for view in VIEWS:
+            shape = '"board"' if view == BOARD else '"lanes"'
+            page.evaluate("shape => localStorage.setItem('coord.plan.shape', shape)", shape)
+            page.goto(f"{url}/{view.partition(' ')[0]}")
+            page.locator(ROWS).first.wait_for()
+            page.wait_for_timeout(pace.rest_ms)
+            page.evaluate(LONG_TASKS)
+            scrolled = page.evaluate(SCROLL, pace.steps)
+            yield _figure(page, store, f"{view}: longest block while it scrolls", scrolled=scrolled)
+            if page.locator("main [data-filter]").count():
+                page.keyboard.press("/")
+                page.keyboard.type("agent 00", delay=pace.key_ms)
+                page.wait_for_timeout(pace.rest_ms / 5)
+                yield _figure(page, store, f"{view}: longest block while somebody filters")
+        page.keyboard.press("Escape")
+        page.goto(f"{url}/now")
+        page.locator(ROWS).first.wait_for()
+        page.wait_for_timeout(pace.rest_ms)
+        page.evaluate(LONG_TASKS)
+        page.keyboard.press(":")
+        page.keyboard.type("d5 12", delay=pace.key_ms)
+        page.wait_for_timeout(pace.rest_ms / 5)
+        yield _figure(page, store, "jump to: longest block while somebody types")
+
+
+def _figure(page: Page, store: str, name: str, **detail: Any) -> Figure:
+    longest = page.evaluate("window.longest")
+    page.evaluate("window.longest = 0")
+    return Figure("page", store, name, longest, "ms", most=TASK_MS_MAX, detail=detail)
