@@ -70,6 +70,20 @@ MUTANTS = [
         "feeds",
     ),
     PageMutant(
+        "the feed grows without end",
+        "core/activity.js",
+        "this.items.length > ITEMS_MAX * 1.2",
+        "false",
+        "feeds",
+    ),
+    PageMutant(
+        "the feed begins in the middle of an entry",
+        "core/activity.js",
+        "this.items = this.items.filter((item) => item.offset > this.low);",
+        "this.items = this.items.slice(-ITEMS_MAX + 1);",
+        "feeds",
+    ),
+    PageMutant(
         "an older event is there twice",
         "core/activity.js",
         "events.filter((each) => each.offset <= this.low)",

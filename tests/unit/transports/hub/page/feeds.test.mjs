@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {agentsOf, fromEvents, lanes, Past, passes, ticks, timeRange} from "../../../../../src/coord/transports/hub/page/static/core/activity.js";
+import {agentsOf, fromEvents, ITEMS_MAX, lanes, Past, passes, ticks, timeRange} from "../../../../../src/coord/transports/hub/page/static/core/activity.js";
 import {conversations, keyOf, merge, pruned, unread} from "../../../../../src/coord/transports/hub/page/static/core/conversations.js";
 import {diffRows, parseDiff} from "../../../../../src/coord/transports/hub/page/static/core/diff.js";
 import {sentence} from "../../../../../src/coord/transports/hub/page/static/core/sentences.js";
@@ -123,6 +123,17 @@ test("of one project a reader sees gaps that are none", () => {
   assert.equal(past.high, 12);
   assert.equal(past.trimmed, false);
   assert.deepEqual([past.older(100, 0), past.older(100, 2)], [{after: 0, limit: 1}, {after: 1, limit: 1}]);
+});
+
+test("a page that stays open forgets the oldest items, whole entries of them", () => {
+  const past = new Past(), many = 1000;
+  const large = (offset) => entry(offset, ...Array.from({length: many}, () => ({event: "a"})));
+  past.follow([large(1)], 1, true);
+  for (let offset = 2; offset <= 30; offset += 1) past.follow([large(offset)], offset, true);
+  assert.ok(past.items.length <= ITEMS_MAX * 1.2 && past.items.length >= ITEMS_MAX - many);
+  assert.deepEqual([past.items[0].key, past.items.length % many, past.high, past.trimmed], [`${past.low + 1}.0`, 0, 30, false]);
+  past.prepend([], past.low - 1, 0);
+  assert.equal(past.follow([large(31)], 31, true), true);
 });
 
 test("conversations are pairs, groups, everybody and notices, with texts where they exist", () => {

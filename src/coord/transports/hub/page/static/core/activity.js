@@ -40,6 +40,9 @@ export function passes(item, filter, nameOf, words) {
   return !filter.q || filter.q.toLowerCase().split(/\s+/).every((word) => words(item).toLowerCase().includes(word));
 }
 
+// A page that stays open for days forgets the oldest items; they can be loaded again.
+export const ITEMS_MAX = 20_000;
+
 // The part of the log that the page has: items from `low` + 1 to `high`, oldest first.
 export class Past {
   items = [];
@@ -62,6 +65,11 @@ export class Past {
       return true;
     }
     if (fresh.length) this.items = this.items.concat(fromEntries(fresh));
+    if (this.items.length > ITEMS_MAX * 1.2) {
+      this.low = this.items.at(-ITEMS_MAX).offset;
+      this.items = this.items.filter((item) => item.offset > this.low);
+      this.trimmed = false;
+    }
     this.high = Math.max(this.high, offset);
     return fresh.length > 0;
   }

@@ -119,11 +119,15 @@ export function waitWords(wait, state, now) {
   return `waiting for ${what}${behind ? ` behind ${behind}` : ""}${place > 1 ? `, ${ordinal(place)}` : ""}, ${since}`;
 }
 
+// The names of all sessions as one text: it changes when they do, and not with every sign of life.
+export const names = derived(["sessions"], (state) =>
+  Array.from(state.tables.sessions.values(), (each) => `${each.session} ${each.agent}`).join("\n"));
+
 export const nameOf = (state, session, fallback = "") =>
   state.tables.sessions.get(session)?.agent ?? (fallback || session || "somebody");
 
 // The sessions that wait and those that they wait for: {nodes: [id], edges: [{from, to, resources}], cycles: Set}.
-export const waitGraph = derived(["waits", "locks", "sessions"], (state) => {
+export const waitGraph = derived(["waits", "locks"], (state) => {
   const edges = new Map();
   for (const wait of queue(state)) {
     const holders = holdersOf(wait, state);
@@ -301,6 +305,10 @@ export const sessionList = derived(["sessions", "questions", "waits", "tasks", "
 
 const ORDER = ["permission", "question", "alert", "task", "session", "agent"];
 
+// Apart from the rest, because sessions change with every event, and there may be ten thousand tasks.
+const brokenTasks = derived(["tasks"], (state) => [...state.tables.tasks].filter(([, record]) => BROKEN.has(record.state))
+  .map(([key, record]) => ({kind: "task", key: `t:${key}`, record, sinceMs: record.ended_ms ?? 0})));
+
 // Returns what waits for a person, the most urgent first: [{kind, key, record, sinceMs}].
 export const needsYou = derived(["questions", "tasks", "alerts", "sessions", "agents"], (state) => {
   const found = [];
@@ -308,11 +316,7 @@ export const needsYou = derived(["questions", "tasks", "alerts", "sessions", "ag
     const kind = record.kind === "permission" ? "permission" : "question";
     found.push({kind, key: `q:${record.id}`, record, sinceMs: record.asked_ms ?? 0});
   }
-  for (const [key, record] of state.tables.tasks) {
-    if (record.state === "failed" || record.state === "errored") {
-      found.push({kind: "task", key: `t:${key}`, record, sinceMs: record.ended_ms ?? 0});
-    }
-  }
+  found.push(...brokenTasks(state));
   for (const record of state.tables.alerts.values()) found.push({kind: "alert", key: `a:${record.id}`, record, sinceMs: record.since_ms ?? 0});
   for (const record of state.tables.sessions.values()) {
     if (record.hung_s) found.push({kind: "session", key: `s:${record.session}`, record, sinceMs: record.seen_ms ?? 0});

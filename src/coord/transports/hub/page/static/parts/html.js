@@ -14,12 +14,16 @@ export {directive, Directive, guard, html, icon, keyed, live, nothing, ref, rend
 
 // Styles of an element by CSSOM, because the policy forbids style= attributes: <i ${css({width: "30%"})}>.
 export const css = directive(class extends Directive {
+  #set = {};
+
   render() {
     return nothing;
   }
 
   update(part, [styles]) {
-    for (const [name, value] of Object.entries(styles)) part.element.style.setProperty(name, value);
+    for (const [name, value] of Object.entries(styles)) {
+      if (this.#set[name] !== value) part.element.style.setProperty(name, this.#set[name] = value);
+    }
     return nothing;
   }
 });

@@ -2,6 +2,7 @@
 
 import {agentsOf, KINDS, lanes, passes, Past, ticks} from "../core/activity.js";
 import {get} from "../core/api.js";
+import {names} from "../core/derive.js";
 import {clock, count, day, duration, moment, resource, when} from "../core/format.js";
 import {go, link, setQuery} from "../core/router.js";
 import {recentEntries, signal, touch} from "../core/store.js";
@@ -16,7 +17,7 @@ export const view = {path: "/activity", title: "Activity", key: "a", icon: "acti
 const PAGE = 300, AUTOMATIC_PAGES = 6, ROW = 34, LANE = 46;
 const past = new Past();
 const loading = signal(""); // "", "loading", or what went wrong
-let first = 0, automatic = 0, tried = "", shownItems = [], shownKey = "";
+let first = 0, automatic = 0, tried = "", shownItems = [], shownCount = 0, shownKey = "";
 
 // --- the log ---
 
@@ -56,12 +57,13 @@ function loadSome(found, wanted, key) {
 // --- the feed ---
 
 function filtered(filter, state) {
-  const known = past.upTo(state.offset), key = JSON.stringify([filter, known.length, past.low, past.high, sentencesLoaded(), state.versions.sessions]);
-  if (key !== shownKey) {
-    shownKey = key;
+  const known = past.upTo(state.offset), key = JSON.stringify([filter, past.low, sentencesLoaded(), names(state)]);
+  if (key !== shownKey || known.length < shownCount) [shownKey, shownCount, shownItems] = [key, 0, []];
+  if (shownCount < known.length) { // only what is new is looked at
     const nameOf = (session) => nameFor(state, session);
     const text = (item) => `${words(item, state)} ${item.event} ${item.task ?? ""}`;
-    shownItems = known.filter((item) => passes(item, filter, nameOf, text)).reverse();
+    shownItems = known.slice(shownCount).filter((item) => passes(item, filter, nameOf, text)).reverse().concat(shownItems);
+    shownCount = known.length;
   }
   return shownItems;
 }

@@ -3,7 +3,7 @@
 
 import {acts, ofLock} from "../core/acts.js";
 import {get} from "../core/api.js";
-import {byResource, derived, matches, nameOf, overlaps, position, queue, treeRows, waitGraph, waitWords} from "../core/derive.js";
+import {byResource, derived, matches, nameOf, names, overlaps, position, queue, treeRows, waitGraph, waitWords} from "../core/derive.js";
 import {ago, count, duration, left, ordinal, resource, when} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {signal} from "../core/store.js";
@@ -12,30 +12,31 @@ import {waitPicture} from "../parts/graph.js";
 import {chip, code, empty, failed, filterField, foreign, heading, html, icon, nothing, place, repeat, skeleton, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 
-const closed = signal(new Set());
+const closed = signal(new Set()), NONE = new Set();
 const history = signal({of: "", periods: null, error: null});
 const HISTORY_PAGES_MAX = 5, HISTORY_SHOWN = 50, GRAPH_MAX = 40, ROW = 38;
 
 export const view = {path: "/locks", title: "Locks", key: "l", icon: "locks", order: 3, render};
 
-const rowsOf = derived(["locks", "waits", "sessions"], (state, q, hidden) =>
-  treeRows(byResource(state).filter((row) => !q || matches(q, searchText(row, state))), q ? new Set() : hidden));
+const found = derived(["locks", "waits"], (state, q) =>
+  byResource(state).filter((row) => !q || matches(q, searchText(row, state))));
+const fitting = (state, q) => found(state, q, q && names(state));
+const rowsOf = derived(["locks", "waits"], (state, rows, hidden) => treeRows(rows, hidden));
 
 const searchText = (row, state) => [row.resource, ...[...row.locks, ...row.waits].flatMap((each) => [nameOf(state, each.session, each.agent), each.session])].join(" ");
 
 function render(context) {
   const {state, q, query} = context;
-  const rows = rowsOf(state, q, closed.value), graph = waitGraph(state);
+  const fits = fitting(state, q), rows = rowsOf(state, fits, q ? NONE : closed.value), graph = waitGraph(state);
   return html`
     ${heading("Locks", `${count(state.tables.locks.size, "lock")} · ${count(state.tables.waits.size, "wait")}`,
-      html`${filterField(q, (text) => setQuery({q: text}), "Filter paths, agents")}${q ? matching(fitting(state, q), context) : nothing}`)}
+      html`${filterField(q, (text) => setQuery({q: text}), "Filter paths, agents")}${q ? matching(fits.flatMap((row) => row.locks), context) : nothing}`)}
     <div class="split ${query.on ? "open" : ""}"><div class="stack">
       ${graph.edges.length ? waiting(graph, context) : nothing}
       ${rows.length ? table(rows, context) : nobody(q)}</div>
       ${query.on ? details(query.on, context) : nothing}</div>`;
 }
 
-const fitting = derived(["locks", "waits", "sessions"], (state, q) => byResource(state).filter((row) => matches(q, searchText(row, state))).flatMap((row) => row.locks));
 const matching = (locks, {state}) => moreAll(locks.length, "lock", "locks", () => locks.map((lock) => ({label: `${resource(lock.resource)} · ${nameOf(state, lock.session, lock.agent)}`, acts: ofLock(lock)})));
 
 const nobody = (q) => (q ? empty("No lock fits", "Press escape to see all of them.")
