@@ -43,6 +43,10 @@ CAUGHT_UP = """async (wanted) => {
   while (liveState().offset < wanted) await new Promise(requestAnimationFrame);
 }"""
 
+CONNECTED_AGAIN = """async () => {
+  while (window.sockets[1]?.readyState !== 1) await new Promise(requestAnimationFrame);
+}"""
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -159,4 +163,23 @@ def test_the_first_picture_has_the_whole_state(browser: Browser, site: Site) -> 
         page.reload()
         live(page)
         expect(page.get_by_role("region", name="Agents", exact=True)).to_contain_text("no limit")
+        assert complaints == []
+
+
+def test_a_page_of_before_an_upgrade_says_so(
+    browser: Browser, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its modules would read the snapshots and rules of a later version."""
+    with visit(browser, site, script=SOCKETS) as (page, complaints):
+        upgraded = page.get_by_text("The hub was upgraded")
+        live(page)
+        page.evaluate("window.sockets.at(-1).close()")
+        page.evaluate(CONNECTED_AGAIN)
+        expect(upgraded).to_have_count(0)
+        monkeypatch.setattr("coord.transports.hub.api.endpoints.page.page_id", lambda: "later")
+        page.evaluate("window.sockets.at(-1).close()")
+        expect(upgraded).to_be_visible()
+        page.get_by_role("button", name="Reload").click()
+        live(page)
+        expect(upgraded).to_have_count(0)
         assert complaints == []

@@ -72,6 +72,12 @@ def assets() -> dict[str, Asset]:
     return find_assets(FOLDER)
 
 
+@cache
+def page_id() -> str:
+    """Return what all files of the page have in common: another one means that a page was loaded before."""
+    return sha256("".join(each.etag for each in assets().values()).encode()).hexdigest()[:16]
+
+
 def find_assets(folder: Path) -> dict[str, Asset]:
     """Read the files of a folder that are of a known type; links lead nowhere."""
     found: dict[str, Asset] = {}

@@ -23,6 +23,7 @@ from coord.stores.contract import Store
 from coord.transports.hub.api.endpoint import Asking, Endpoint
 from coord.transports.hub.api.fields import NUMBER_MAX, PublicBody
 from coord.transports.hub.api.this_repository import sees_files
+from coord.transports.hub.page.assets import page_id
 from coord.transports.hub.stores import OpenStore
 
 PATH = "/v1/page"
@@ -58,13 +59,17 @@ class Reader(msgspec.Struct, frozen=True):
 
 
 class HubInfo(msgspec.Struct, frozen=True):
-    """Which hub, and what it serves; `files`: this reader may see what reads the files of the repository."""
+    """Which hub, and what it serves; `page` names the files of its page.
+
+    `files`: this reader may see what reads the files of the repository.
+    """
 
     version: str
     repository: str
     store: str
     tenant: str
     files: bool
+    page: str
 
 
 class PageReply(msgspec.Struct, frozen=True):
@@ -158,7 +163,12 @@ async def show_page(asking: Asking) -> Any:
         notices=NOTICES,
         who=_reader(asking),
         hub=HubInfo(
-            VERSION, _name(location), location.url.partition(":")[0], asking.tenant, sees_files(asking)
+            VERSION,
+            _name(location),
+            location.url.partition(":")[0],
+            asking.tenant,
+            sees_files(asking),
+            page_id(),
         ),
     )
 

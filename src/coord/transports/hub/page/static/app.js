@@ -121,6 +121,10 @@ function banner(status, made) {
       made.state.at ? html`at ${clock(made.state.at)} (${ago(made.state.at, Date.now())})` : "earlier"}. Next attempt ${seconds ? `in ${duration(seconds)}` : "now"}.</span>
       <button class="button small" @click=${store.reconnect}>Try now</button></div>`;
   }
+  if (store.outdated.value) {
+    return html`<div class="banner" data-tone="wait" role="status">${icon("alert")}<span>The hub was upgraded. This page is of the version before.</span>
+      <button class="button small" @click=${() => location.reload()}>Reload</button></div>`;
+  }
   return nothing;
 }
 

@@ -20,6 +20,7 @@ export const who = signal({user: "", role: "", project: "", label: ""});
 export const hub = signal({});
 export const firstOffset = signal(1);
 export const loaded = signal(false);
+export const outdated = signal(false); // the hub was upgraded since this page was loaded
 export const past = signal(null); // what travel.js shows while `?at=` names a moment that is over
 export const entries = []; // the newest raw entries, oldest first
 export const recentEntries = () => (past.value ? past.value.passed ?? [] : entries); // those up to what is shown
@@ -61,7 +62,8 @@ function takeSnapshot(snapshot) {
   entries.length = 0;
   batch(() => {
     who.value = {...who.peek(), ...snapshot.who};
-    hub.value = snapshot.hub ?? {};
+    outdated.value = Boolean(hub.peek().page) && hub.peek().page !== snapshot.hub?.page;
+    if (!outdated.value) hub.value = snapshot.hub ?? {};
     firstOffset.value = snapshot.first_offset ?? 1;
     loaded.value = true;
     if (!past.peek()?.state) now.value = Date.now() + skewMs;
