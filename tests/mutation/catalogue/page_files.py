@@ -88,4 +88,32 @@ MUTANTS = [
         "//",
         (f"{ASSETS}::test_every_file_is_served_once_it_is_needed[core/report.js]",),
     ),
+    Mutant(
+        "a token of one project reads the claims of all",
+        "coord.core.tasks.queries:get_session_claims",
+        "if command.project:",
+        "if False:",
+        (f"{TESTS}/api/test_other_projects.py::test_no_read_shows_another_project_or_tenant",),
+    ),
+    Mutant(
+        "an event of any depth is read",
+        "coord.core.events:_is_flat",
+        "levels > 0 and ",
+        "",
+        ("tests/unit/core/test_events.py",),
+    ),
+    Mutant(
+        "a page adds numbers that no browser can add",
+        "coord.core.page.state:_number",
+        " and abs(value) <= NUMBER_MAX",
+        "",
+        ("tests/unit/core/page/test_state.py::test_an_absurd_number_is_not_added",),
+    ),
+    Mutant(
+        "all versions of the page have one name",
+        f"{HUB}.page.assets:page_id",
+        '"".join(each.etag for each in assets().values()).encode()',
+        'b""',
+        (f"{ASSETS}::test_the_name_of_the_page_is_that_of_its_files",),
+    ),
 ]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from coord.transports.hub.page.assets import CSP, FOLDER, ROUTES, TYPES, assets, find_assets
+from coord.transports.hub.page import assets as module
+from coord.transports.hub.page.assets import CSP, FOLDER, ROUTES, TYPES, assets, find_assets, page_id
 from tests.support.hub.site import Site, open_site
 
 BUDGET_BYTES = 150 * 1024
@@ -120,6 +121,15 @@ def test_a_file_is_asked_for_again_at_each_visit_and_sent_if_it_changed(site: Si
         for known, status in ((etag, 304), (f'"old", W/{etag}', 304), ('"old"', 200), ("*", 200), ("", 200)):
             assert site.ask("GET", f"/static/{name}", If_None_Match=known).status == status, known
     assert site.ask("GET", "/").header("cache-control") == "no-cache"
+
+
+def test_the_name_of_the_page_is_that_of_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page compares it with the one that it was loaded with, and so sees an upgrade."""
+    before = page_id.__wrapped__()
+    assert before == page_id() != ""
+    other = {**module.assets(), "app.js": module.assets()["app.js"]._replace(etag="another")}
+    monkeypatch.setattr(module, "assets", lambda: other)
+    assert page_id.__wrapped__() != before
 
 
 def test_head_has_no_body_and_a_range_is_the_whole_file(site: Site) -> None:
