@@ -81,7 +81,8 @@ def watched(page: Page) -> Iterator[list[str]]:
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
     yield complaints
-    page.evaluate("0")  # what the page has said arrives before an answer
+    if not page.is_closed():
+        page.evaluate("0")  # what the page has said arrives before an answer
     violations = [each for each in complaints if VIOLATION in each]
     assert not violations, violations
 

@@ -137,7 +137,7 @@ def test_a_foreign_page_can_do_no_act(browser: Browser, site: Site, name: str) -
     records = {**RECORDS, "open_task": {"project": "shop", "task": "mail"}, "question": {"id": "q1"}}
     requests = [one for act in printed_acts(records) for one in act["requests"]]
     with visit(browser, site) as (page, _), foreign_site() as port:
-        before = last(site)
+        before, asked = last(site), site.hub.requests
         with beside(page, f"http://{name}:{port}/") as foreign:
             statuses: list[int] = []
             foreign.on("response", lambda answer: statuses.append(answer.status))
@@ -149,6 +149,7 @@ def test_a_foreign_page_can_do_no_act(browser: Browser, site: Site, name: str) -
                 said = foreign.evaluate(TRY_ACT, [f"http://{site.address}", wanted])
                 assert [each for each in said if not each.endswith(("blocked", "opaque"))] == []
             assert len(requests) > 20
+            assert site.hub.requests > asked + len(requests), "the hub has seen them, not only the browser"
             hub_said = {each for each in statuses if each != 200}
             assert hub_said <= {401, 403, 405}, "405: it has no such route"
         live(page)
