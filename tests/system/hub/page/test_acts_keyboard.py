@@ -144,7 +144,7 @@ def on_now(keys: Logged) -> None:
     keys.act("answer", words="yes", near="Use the old name?")
     keys.act("answer", near="Which colour?", Answer="green")
     keys.act("withdraw", near="May I go?")
-    keys.act("close_alert", words="Right", near="ada")
+    keys.act("close_alert", words="It was right", near="ada")
     keys.act("close_alert", words="False alarm", near="bob")
     keys.act("retry", near="broken-2")
     keys.act("skip", near="broken-1", Reason=REASON)

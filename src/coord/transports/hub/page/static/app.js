@@ -7,7 +7,7 @@ import * as away from "./core/away.js";
 import * as keys from "./core/keys.js";
 import * as router from "./core/router.js";
 import * as store from "./core/store.js";
-import {needsYou} from "./core/derive.js";
+import {nameOf, needsYou} from "./core/derive.js";
 import {ago, clock, count, duration, resource, visible, when} from "./core/format.js";
 import {isNearest} from "./core/travel.js";
 import {command, perform} from "./parts/act.js";
@@ -41,7 +41,8 @@ function page() {
   const found = router.resolve(views, router.address.value);
   const made = context(found);
   const needs = made.past ? 0 : needsYou(made.state).length;
-  document.title = `${needs ? `(${needs}) ` : ""}${found.view?.title ?? "Not found"} · ${repositoryName(made.hub) || "coord"}`;
+  const subject = Object.values(found.values).at(-1); // a task, an agent, or what Why is about
+  document.title = `${needs ? `(${needs}) ` : ""}${found.view?.title ?? "Not found"}${subject ? ` ${visible(nameOf(made.state, subject))}` : ""} · ${repositoryName(made.hub) || "coord"}`;
   return html`
     <a class="skip" href="#content" data-plain>Skip to the content</a>
     <div class="frame">

@@ -114,7 +114,7 @@ const withdraw = (question) => ({
 });
 
 const closeAlert = (alert, right) => ({
-  id: "close_alert", label: right ? "Right" : "False alarm", title: right ? "Close: the alert was right" : "Close: a false alarm", verb: "Close", role: "operate", reason: "note", done: "Closed",
+  id: "close_alert", label: right ? "It was right" : "False alarm", title: right ? "Close: the alert was right" : "Close: a false alarm", verb: "Close", role: "operate", reason: "note", done: "Closed",
   words: right ? "The precision of its rule rises." : "The precision of its rule falls; a rule that is wrong too often only informs.",
   command: (values) => coord("alerts", "close", alert.id, right ? "--true" : "--false", ...because(values, "note")),
   request: (values) => ({path: path`/v1/alerts/${alert.id}/close`, body: {right, ...given({note: line(values.note)})}}),

@@ -2,7 +2,7 @@
 
 import {ofAgent, ofLock, ofQuestion, ofTask} from "../core/acts.js";
 import {agentNames, locksBySession, questionsBySession, sessionState, taskState, waitWords, waitsBySession} from "../core/derive.js";
-import {ago, compact, count, left, money, percent, resource, when} from "../core/format.js";
+import {ago, compact, left, money, number, percent, resource, when} from "../core/format.js";
 import {link} from "../core/router.js";
 import {act, more} from "../parts/act.js";
 import {chip, code, empty, foreign, html, icon, nothing, repeat, time} from "../parts/html.js";
@@ -39,7 +39,7 @@ const gone = (name, {state, past}) => {
 const tasksOf = (state, name) => [...state.tables.tasks.values()].filter((each) => each.session === name && each.state === "in_progress");
 const childrenOf = (state, name) => [...state.tables.sessions.values()].filter((each) => each.parent === name);
 
-const section = (title, items, line, acts = () => nothing) => (items?.length ? html`<section class="panel pad" aria-label=${title}><h2>${title} <span class="muted">${count(items.length, "entry", "entries")}</span></h2>
+const section = (title, items, line, acts = () => nothing) => (items?.length ? html`<section class="panel pad" aria-label=${title}><h2>${title} <span class="muted">${number(items.length)}</span></h2>
   <ul class="lines">${repeat(items.slice(0, SHOWN), (each) => each.id ?? each.resource ?? each.task ?? each.session, (each) => html`<li data-row tabindex="-1"><span>${line(each)}</span>${acts(each)}</li>`)}</ul>${items.length > SHOWN ? html`<p class="muted">and ${items.length - SHOWN} more</p>` : nothing}</section>` : nothing);
 
 // What it did, the newest first.

@@ -42,12 +42,13 @@ function render(context) {
           <tbody>${repeat(closed.slice(0, 200), (each) => each.id, (each) => closedRow(each, context))}</tbody></table></div>` : html`<p class="muted">No alert was closed yet.</p>`}</section>`}`;
 }
 
+const ruleWords = ({rule: name}) => (name ?? "").replaceAll("_", " ");
 const rank = (alert) => ["critical", "warning", "info"].indexOf(alert.severity ?? "warning");
 
 const openAlert = (alert, {now, state}) => html`<article class="card need" data-tone=${TONES[alert.severity] ?? "wait"} data-row tabindex="-1">
-  <header>${icon("alert")}<h2 class="title">${foreign(alert.subject || alert.rule)}</h2><span class="tag">${alert.rule}</span><span class="muted end">${time(alert.since_ms, ago(alert.since_ms, now))}</span></header>
+  <header>${icon("alert")}<h2 class="title">${foreign(alert.subject || alert.rule)}</h2><span class="tag">${ruleWords(alert)}</span><span class="muted end">${time(alert.since_ms, ago(alert.since_ms, now))}</span></header>
   <div class="text">${foreign(alert.text, "pre")}</div>
-  <footer>${closing(alert, true, "It was right")}${closing(alert, false, "False alarm")}<a class="button small" href=${link.why("alert", alert.id)}>Why</a>
+  <footer>${act(acts.closeAlert(alert, true), {small: true})}${act(acts.closeAlert(alert, false), {small: true})}<a class="button small" href=${link.why("alert", alert.id)}>Why</a>
     ${alert.session ? html`<a class="end" href=${link.agent(alert.session)}>${icon("agent")}${foreign(alert.agent || alert.session)}</a>${
       state.tables.sessions.has(alert.session) ? more(alert.agent || alert.session, () => ofAgent(state.tables.sessions.get(alert.session), state.tables.agents)) : nothing}` : nothing}</footer></article>`;
 
@@ -56,12 +57,12 @@ const closing = (alert, right, label) => act(acts.closeAlert(alert, right), {lab
 function rule(each) {
   const known = each.precision !== null && each.precision !== undefined;
   const tone = !known ? "idle" : each.precision >= 0.8 ? "ok" : "bad";
-  return html`<li class="panel rule"><header><b>${each.rule.replaceAll("_", " ")}</b>${each.muted ? chip("idle", "muted") : each.open ? chip(TONES[each.severity] ?? "wait", `${each.open} open`) : nothing}</header>
+  return html`<li class="panel rule"><header><b>${ruleWords(each)}</b>${each.muted ? chip("idle", "muted") : each.open ? chip(TONES[each.severity] ?? "wait", `${each.open} open`) : nothing}</header>
     <p>${meter(known ? each.precision : 0, `Precision of ${each.rule}`, tone)}<span class="number">${known ? percent(each.precision * 100) : "—"}</span></p>
     <p class="muted">${each.right} right · ${each.wrong} wrong</p></li>`;
 }
 
-const closedRow = (alert, {now}) => html`<tr data-row tabindex="-1"><td class="number">${time(alert.closed_ms, when(alert.closed_ms, now))}</td><td><span class="tag">${alert.rule}</span></td>
+const closedRow = (alert, {now}) => html`<tr data-row tabindex="-1"><td class="number">${time(alert.closed_ms, when(alert.closed_ms, now))}</td><td><span class="tag">${ruleWords(alert)}</span></td>
   <td class="wide">${foreign(alert.text || alert.subject)}${alert.note ? html`<span class="muted"> — ${foreign(alert.note)}</span>` : nothing}</td><td class="number">${alert.raised_ms ? duration((alert.closed_ms - alert.raised_ms) / 1000) : ""}</td>
   <td>${alert.outcome === "true" ? chip("ok", "right") : alert.outcome === "false" ? chip("bad", "false alarm") : chip("idle", "unknown")}</td>
   <td class="cut">${foreign(alert.closed_by || "coord")}</td>

@@ -3,7 +3,7 @@
 
 import {acts, ofLock} from "../core/acts.js";
 import {get} from "../core/api.js";
-import {byResource, derived, matches, nameOf, names, overlaps, position, queue, treeRows, waitGraph, waitWords} from "../core/derive.js";
+import {byResource, derived, matches, nameOf, names, overlaps, queue, treeRows, waitGraph, waitWords} from "../core/derive.js";
 import {ago, count, duration, left, ordinal, resource, when} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {signal} from "../core/store.js";
@@ -103,7 +103,7 @@ function details(name, context) {
     <h3>Held by</h3>
     ${locks.length ? repeat(locks, (lock) => `${lock.session} ${lock.resource}`, (lock) => holder(lock, name, context)) : html`<p class="muted">Nobody holds it.</p>`}
     <h3>Waiting</h3>
-    ${waits.length ? html`<ol class="lines">${repeat(waits, (wait) => wait.id ?? wait.session, (wait) => html`<li><b>${ordinal(position(wait, state).place)}</b> <a href=${link.agent(wait.session)}>${foreign(nameOf(state, wait.session, wait.agent))}</a>
+    ${waits.length ? html`<ol class="lines">${repeat(waits, (wait) => wait.id ?? wait.session, (wait, at) => html`<li><b>${ordinal(at + 1)}</b> <a href=${link.agent(wait.session)}>${foreign(nameOf(state, wait.session, wait.agent))}</a>
       <span class="muted">${duration((now - wait.since_ms) / 1000)}${wait.priority ? `, priority ${wait.priority}` : ""}</span> ${act(acts.message(wait.session, nameOf(state, wait.session, wait.agent)), {small: true})}</li>`)}</ol>` : html`<p class="muted">Nobody waits.</p>`}
     <h3>History</h3>${past(name, context)}
     <a class="button small" href=${link.why("lock", name)}>Why is it like this?</a></aside>`;
