@@ -214,6 +214,25 @@ def test_everybody_can_read_a_phone_in_the_colours_of_the_system(browser: Browse
         assert {name: each for name, each in found.items() if each} == {}
 
 
+def test_a_table_shows_what_every_agent_does(browser: Browser, site: Site) -> None:
+    """UI-5, OBS-4: each agent with its state, its task or none, its queue, and its last sign of life."""
+    with visit(browser, site, Role.VIEW, "/now?shape=rows") as (page, complaints):
+        head = page.locator(".agents .head span").all_inner_texts()
+        assert head == ["Agent", "State", "Task", "File", "Queue", "Seen", "Context", "Cost"]
+        rows = page.get_by_role("list", name="Agents").get_by_role("listitem")
+        for agent, state, task in (
+            ("ada", "works", "checkout"),
+            ("bob", "asks you", "schema"),
+            ("dan", "idle", "(none)"),
+        ):
+            row = rows.filter(has_text=agent)
+            expect(row).to_contain_text(state)
+            expect(row).to_contain_text(task)
+            expect(row.get_by_title("Tasks that it has besides this one")).to_have_text("0")
+            expect(row.locator("time")).to_have_count(1)
+        assert complaints == []
+
+
 def test_an_address_shows_the_same_to_somebody_else(browser: Browser, site: Site) -> None:
     """The shape and what is open are in it; escape closes that, also where it is the first step."""
     host = f"http://{site.address}"

@@ -60,7 +60,7 @@ function agents(settings, project, known, {state}) {
       aria-valuetext=${!limit && wanted.value === null ? "no limit" : chosen} @input=${(event) => { wanted.value = Number(event.target.value); }}><output>${!limit && wanted.value === null ? "no limit" : chosen}</output></label>
     <footer>${changes ? act({...acts.setSetting(setting, wanted.value), label: `Set to ${wanted.value}`, after: () => { wanted.value = null; }}, {small: true, kind: "primary"}) : nothing}
       ${limit ? act({...acts.setSetting(setting, "default"), label: "No limit"}, {small: true}) : nothing}
-      <span class="muted">One more is refused as long as there are so many.</span></footer>`;
+      ${limit ? html`<span class="muted">${many >= limit ? "Another agent is refused until one of these ends." : "With so many, another agent is refused."}</span>` : nothing}</footer>`;
 }
 
 // --- rules and limits ---
@@ -103,7 +103,8 @@ function reactions({reactions: found, problems, performed_by: by, problem, dead}
 
 const followers = (found, {state, now}) => html`<ul class="values">${found.map((each) => html`<li data-row tabindex="-1"><span><b>${each.name}</b>${each.error ? html` <span class="toned" data-tone="bad">${foreign(each.error)}</span> <span class="muted">${time(each.failed_ms, ago(each.failed_ms, now))}</span>` : nothing}${
   each.missed ? html` <span class="toned" data-tone="wait">${count(each.missed, "entry", "entries")} missed</span>` : nothing}</span>
-  <span class="value">${each.error ? chip("bad", "failed") : each.live ? chip("ok", "running") : chip("idle", state.offset > each.offset ? `${state.offset - each.offset} behind` : "up to date")}</span></li>`)}</ul>`;
+  <span class="value">${each.error ? chip("bad", "failed") : each.live ? chip("ok", "running") : chip("idle", state.offset > each.offset ? `${state.offset - each.offset} behind` : "up to date")}</span></li>`)}</ul>
+  ${found.length ? nothing : html`<p class="muted">None follows this log.</p>`}`;
 
 // --- tokens, and who changed what ---
 
