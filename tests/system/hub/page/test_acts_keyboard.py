@@ -10,7 +10,7 @@ from coord.core.alerts.commands import CheckAlerts
 from coord.core.identity import Caller
 from coord.core.sessions.commands import UpdateSession
 from coord.core.tokens.schema import Role
-from tests.support.hub.browsing import PATIENCE_MS, chromium
+from tests.support.hub.browsing import PATIENCE_MS
 from tests.support.hub.keyboard import Keyboard
 from tests.support.hub.page_acts import NODE, printed_acts
 from tests.support.hub.page_site import CREW, PROJECT, fill, live, login_link, send, visit
@@ -62,12 +62,6 @@ EVENTS = {
 }
 """What the log says about each act."""
 REASON = "it is late"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from coord.core.tokens.schema import Role
-from tests.support.hub.browsing import PATIENCE_MS, chromium
+from tests.support.hub.browsing import PATIENCE_MS
 from tests.support.hub.page_site import PROJECT, fill, go, live, login_link, send, visit
 from tests.support.hub.site import Site, open_site
 
@@ -18,12 +18,6 @@ expect.set_options(timeout=PATIENCE_MS)
 FOCUSED = "document.activeElement.closest('[data-row]')?.innerText ?? ''"
 CODE = re.compile(r"[A-Z]{3,}_|\b[45]\d\d\b|[a-z]+_[a-z]+")
 """What no person should have to read."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from coord.core.tokens.schema import Role
 from coord.host.processes import describe
 from coord.transports.hub.api.endpoints import page as page_endpoint
 from tests.support.hub.axe import axe_script, problems
-from tests.support.hub.browsing import PATIENCE_MS, chromium
+from tests.support.hub.browsing import PATIENCE_MS
 from tests.support.hub.page_site import fill, go, live, send, visit
 from tests.support.hub.site import PERSON, Site, open_site
 
@@ -55,12 +55,6 @@ LEADS = """() => navigator.locks.request("test", async () => {
 """Waits until a page is the one that notifies."""
 _numbers = itertools.count(1)
 TOLD = "window.told.map(({title, body, tag}) => [title, body, tag])"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -7,18 +7,12 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.hub.browsing import PATIENCE_MS, Place, chromium, hub_with_page, logged_in
+from tests.support.hub.browsing import PATIENCE_MS, Place, hub_with_page, logged_in
 from tests.support.hub.process import serving
 
 pytestmark = pytest.mark.timeout(300)
 expect.set_options(timeout=PATIENCE_MS)
 HOSTILE = '<img src=x onerror="window.ran=1"><script>window.ran=1</script>\u202e${1}'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

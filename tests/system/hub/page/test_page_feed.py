@@ -11,7 +11,7 @@ from coord.core.plans.commands import AddTasks, NewTask
 from coord.sdk.log_reader import first_offset
 from coord.sdk.page.snapshot import RECENT_ENTRIES, SEEN
 from coord.stores.contract import Store
-from tests.support.hub.browsing import PATIENCE_MS, chromium
+from tests.support.hub.browsing import PATIENCE_MS
 from tests.support.hub.page_site import PROJECT, fill, go, live, visit
 from tests.support.hub.site import Site, open_site
 
@@ -46,12 +46,6 @@ CAUGHT_UP = """async (wanted) => {
 CONNECTED_AGAIN = """async () => {
   while (window.sockets[1]?.readyState !== 1) await new Promise(requestAnimationFrame);
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

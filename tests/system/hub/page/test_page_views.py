@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from coord.core.tokens.schema import Role
 from coord.transports.hub.api.routes import every_endpoint
 from tests.support.hub.axe import axe_script, problems
-from tests.support.hub.browsing import PATIENCE_MS, chromium
+from tests.support.hub.browsing import PATIENCE_MS
 from tests.support.hub.page_events import EVERY_EVENT, SAMPLES
 from tests.support.hub.page_site import PROJECT, fill, go, views, visit
 from tests.support.hub.site import Site, open_site
@@ -93,12 +93,6 @@ SMALL_TARGETS = "() => axe.run('main', {runOnly: ['target-size'], resultTypes: [
 KEPT = (*SAMPLES, "event", "state", "kind", "mode", "severity")
 ENDINGS = ("ended", "released", "withdrawn", "moved", "answered", "closed")
 ACTS = "main [data-act]"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

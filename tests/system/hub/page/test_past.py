@@ -7,19 +7,13 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from coord.core.tokens.schema import Role
-from tests.support.hub.browsing import PATIENCE_MS, chromium
+from tests.support.hub.browsing import PATIENCE_MS
 from tests.support.hub.page_run import STEPS, TIMES, WATCH, Step, addresses, lived, word
 from tests.support.hub.page_site import PROJECT, go, send, visit
 from tests.support.hub.site import Site, open_site
 
 pytestmark = pytest.mark.timeout(300)
 expect.set_options(timeout=PATIENCE_MS)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.hub.browsing import PATIENCE_MS, Place, chromium, hub_with_page, logged_in
+from tests.support.hub.browsing import PATIENCE_MS, Place, hub_with_page, logged_in
 
 pytestmark = pytest.mark.timeout(300)
 expect.set_options(timeout=PATIENCE_MS)
@@ -30,12 +30,6 @@ TASKS: list[dict[str, Any]] = [
 
 
 EDGES = [(one, task["id"]) for task in TASKS for one in task.get("depends_on", ())]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from coord.core.tokens.schema import Role
 from coord.sdk.page.past import PastStates
 from coord.transports.hub.page.report import make_report, read_run
 from coord.transports.hub.page.run_facts import read_facts
-from tests.support.hub.browsing import PATIENCE_MS, chromium
+from tests.support.hub.browsing import PATIENCE_MS
 from tests.support.hub.page_run import STEPS, TIMES, WATCH, Step, addresses, lived, word
 from tests.support.hub.page_site import PROJECT
 from tests.support.hub.site import PERSON, Site, open_site
@@ -21,12 +21,6 @@ expect.set_options(timeout=PATIENCE_MS)
 HOSTILE = "</script><img src=x onerror=window.ran=1><script>window.ran=1</script>\u2028<!--"
 ANSWER = """async (path) => JSON.parse(JSON.stringify(
   (await import("coord/static/core/report.js")).reportOf().answer(path)))"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.hub.browsing import PATIENCE_MS, Place, chromium, hub_with_page, logged_in
+from tests.support.hub.browsing import PATIENCE_MS, Place, hub_with_page, logged_in
 
 pytestmark = pytest.mark.timeout(300)
 expect.set_options(timeout=PATIENCE_MS)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
