@@ -272,9 +272,9 @@ MUTANTS = [
     ),
     Mutant(
         "nobody is granted what became free during a stop",
-        "coord.core.messages.work_mode:_end_stop",
-        "dispatch(tx, GrantAllWaiters(), now)",
-        "pass",
+        "coord.core.messages.work_mode:set_work_mode",
+        "if before is Mode.STOPPED:  #",
+        "if False:  #",
         (f"{WORK_MODE}::test_who_waits_for_a_lock_keeps_its_place_during_a_stop_and_gets_it_after",),
     ),
     Mutant(

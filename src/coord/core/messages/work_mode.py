@@ -93,22 +93,17 @@ def set_work_mode(tx: Transaction, command: SetWorkMode, now: int) -> WorkModeIn
         if found is not None:
             tx.delete(keys.HELD_WORK)
             tx.emit(WorkResumed(found.mode, command.reason, by))
-        _end_stop(tx, before, now)
+        if before is Mode.STOPPED:  # who waited for a lock during it has it in this commit
+            dispatch(tx, GrantAllWaiters(), now)
         return _info(None, before)
     if found is not None and (found.mode, found.reason) == (command.mode, command.reason):
         return _info(found, before)
     wanted = HeldWork(mode=command.mode.value, reason=command.reason, by=by, since_ms=now)
     tx.put(keys.HELD_WORK, wanted)
     tx.emit(WorkHeld(wanted.mode, wanted.reason, by))
-    if command.mode is not Mode.STOPPED:
-        _end_stop(tx, before, now)
-    return _info(wanted, before)
-
-
-def _end_stop(tx: Transaction, before: Mode, now: int) -> None:
-    """Let those who waited for a lock during a stop have it, in this commit."""
-    if before is Mode.STOPPED:
+    if (before is Mode.STOPPED) is not (command.mode is Mode.STOPPED):
         dispatch(tx, GrantAllWaiters(), now)
+    return _info(wanted, before)
 
 
 def _check_is_person(tx: Transaction, caller: Caller, now: int) -> None:

@@ -205,6 +205,17 @@ def test_a_person_passes_the_agents_that_are_stopped() -> None:
     assert harness.held() == {("tty-1", "file:a.py"), ("tty-1", "file:b.py")}
 
 
+def test_a_person_who_waits_behind_an_agent_passes_it_when_the_stop_begins() -> None:
+    harness = LockHarness()
+    harness.lock("ann", "file:a.py")
+    harness.wait("bob", "file:a.py", "file:b.py")
+    harness.pass_time(1)
+    waiting = AcquireLocks(PERSON, "r", ("file:b.py",), wait_ms=60_000, wait_id="p1", leased=False)
+    assert harness.engine.call(waiting).outcome is Outcome.WAITING
+    set_mode(harness, Mode.STOPPED)
+    assert harness.held() == {("ann", "file:a.py"), ("tty-1", "file:b.py")}
+
+
 def test_a_deadlock_through_a_place_in_the_queue_is_found_during_a_stop() -> None:
     """Ann has a place behind bob, who waits for the person: nobody would look again after the stop."""
     harness = LockHarness()
