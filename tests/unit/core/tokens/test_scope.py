@@ -53,9 +53,9 @@ NOT_OF_A_PROJECT = {
     *("EndToolCall", "GetLocks", "ListLockPeriods", "ListLockRequests", "ListLocks", "ListWaits"),
     *("PeekWait", "PreemptLock", "RecordCommit", "RecordMerge", "ReleaseHookLocks", "ReleaseLocks"),
     *("RecordCommitRefusal", "RecordRestore"),
-    *("RenewLocks", "StealLock", "WatchLocks", "WithdrawWait"),
-    # claims of one session, data by its digest, what changes nothing, and tokens by their own rules
-    *("GetChunks", "GetSessionClaims", "PutChunk", "GetLimits", "GetWorkMode", "Sweep"),
+    *("RenewLocks", "StealLock", "WatchLocks", "WithdrawWait", "GrantAllWaiters"),
+    # data by its digest, what changes nothing, and tokens by their own rules
+    *("GetChunks", "PutChunk", "GetLimits", "GetWorkMode", "Sweep"),
     *("FindToken", "ListTokens", "MarkTokenUsed", "RevokeToken", "RotateToken"),
 }
 """Commands without a project, each for a reason; another one has to be added here or to `scope.py`."""
