@@ -73,7 +73,7 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     yield sent_bytes(store)
     repository = make_repository(places.folder)
     with tempfile.TemporaryDirectory() as folder, private_home(Path(folder)) as environ:
-        pace = page_views.Pace(8, 50, 1) if scale is TINY else page_views.Pace()
+        pace = page_views.Pace(8, 50, 1, 3) if scale is TINY else page_views.Pace()
         agents, locks, tasks = (5, 20, 30) if scale is TINY else (AGENTS, LOCKS, TASKS)
         with serving(repository, environ) as hub, filled(repository, agents, locks, tasks) as engine:
             link = Place(hub, repository, environ).link("view")
