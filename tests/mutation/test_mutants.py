@@ -22,6 +22,8 @@ from tests.support.fork_server import Forked, end, plain_environment
 ROOT = Path(__file__).parents[2]
 PASSED, FAILED = 0, 1
 RUN_S_MAX, KILL_S_MAX = 290, 10
+HANGS = "--timeout=20"
+"""What hangs because of a mutant has been noticed; without one the tests have a minute."""
 ATTEMPTS = 3
 """A test that races threads may miss a mutant; one that misses it each time does not test it."""
 
@@ -88,12 +90,12 @@ def test_mutant(mutant: Mutant, tmp_path: Path) -> None:
     """A safety check that can be removed without a failing test is not tested."""
     package = linked_copy(tmp_path)
     apply(mutant, package)
-    code, output = run_tests(package, *mutant.tests)
+    code, output = run_tests(package, HANGS, *mutant.tests)
     for attempt in range(2, ATTEMPTS + 1):
         if code != PASSED:
             break
         warnings.warn(f"attempt {attempt} to notice: {mutant.name}", stacklevel=1)
-        code, output = run_tests(package, *mutant.tests)
+        code, output = run_tests(package, HANGS, *mutant.tests)
     if code == PASSED and " skipped" in output and " passed" not in output:
         pytest.skip("the tests that would notice cannot run here")
     assert code != WRONG_REASON, output

@@ -45,7 +45,7 @@ ROOM = 4096
 LEAST_PAYLOAD = 3 * RECORD_BYTES
 
 WRONG_SEQUENCE = (10071, 10164)
-NO_MESSAGE, NO_STREAM, STREAM_EXISTS = 10037, 10059, 10058
+NO_MESSAGE, NO_STREAM, STREAM_EXISTS, SUBJECTS_TAKEN = 10037, 10059, 10058, 10065
 NO_JETSTREAM = (10039, 10076)
 NO_LEADER = (10008, 10009)
 
@@ -259,7 +259,9 @@ class NatsServer:
         )
         if info.error is None:
             return info
-        found = self.info(stream) if info.error.err_code == STREAM_EXISTS else None
+        # Who creates the stream at the same time may have its subjects before it has its name.
+        known = info.error.err_code in (STREAM_EXISTS, SUBJECTS_TAKEN)
+        found = self.info(stream) if known else None
         if found is None:
             raise refused(info.error)
         return found
