@@ -67,13 +67,14 @@ def _take(page: Page, folder: Path) -> None:
     page.locator("main ol, main ul").first.wait_for(timeout=WAIT_MS)
     shot("why")
     go("p")
+    page.get_by_text(re.compile(r"Done\s*(8|9|1\d)")).first.wait_for(timeout=WAIT_MS)
     page.keyboard.press("h")
     slider = page.get_by_role("slider")
     slider.wait_for()
     middle = int(slider.get_attribute("max") or 0) // 2
     slider.fill(str(middle))
     page.get_by_text(f"{middle} / ").wait_for()
-    page.wait_for_load_state("networkidle")
+    page.locator("main coord-plan .node").first.wait_for()
     shot("time")
 
 
