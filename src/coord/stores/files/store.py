@@ -269,10 +269,9 @@ class FilesStore(LogStore):
                 return
             snapshot = snapshot_of(state)
             self._base, self._bytes_since_base = snapshot.id, 0
-            self._snapshot_writer = threading.Thread(
-                target=self._write_snapshot, args=(snapshot,), name="coord-snapshot"
-            )
-            self._snapshot_writer.start()
+            writer = threading.Thread(target=self._write_snapshot, args=(snapshot,), name="coord-snapshot")
+            writer.start()
+            self._snapshot_writer = writer
         except (OSError, CoordError, RuntimeError) as error:
             logger.warning("cannot write a snapshot of %s: %s", self._folder.path, error)
 
@@ -283,7 +282,7 @@ class FilesStore(LogStore):
             logger.warning("cannot write a snapshot of %s: %s", self._folder.path, error)
 
     def _finish_snapshot(self) -> None:
-        if self._snapshot_writer is not None and self._snapshot_writer.ident is not None:
+        if self._snapshot_writer is not None:
             self._snapshot_writer.join()
 
     def close(self) -> None:

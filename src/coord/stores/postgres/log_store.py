@@ -231,10 +231,9 @@ class PostgresLogStore(LogStore):
                 return
             snapshot = snapshot_of(self._state)
             self._base, self._bytes_since_base = snapshot.id.offset, 0
-            self._snapshot_writer = threading.Thread(
-                target=self._write_snapshot, args=(snapshot,), name="coord-snapshot"
-            )
-            self._snapshot_writer.start()
+            writer = threading.Thread(target=self._write_snapshot, args=(snapshot,), name="coord-snapshot")
+            writer.start()
+            self._snapshot_writer = writer
         except (CoordError, RuntimeError) as error:
             logger.warning("cannot write a snapshot of %s: %s", self._database.address.redacted, error)
 
@@ -246,7 +245,7 @@ class PostgresLogStore(LogStore):
 
     def close(self) -> None:
         super().close()
-        if self._snapshot_writer is not None and self._snapshot_writer.ident is not None:
+        if self._snapshot_writer is not None:
             self._snapshot_writer.join()
 
 

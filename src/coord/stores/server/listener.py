@@ -38,8 +38,9 @@ class Listener:
         with self._change:
             self._waiters[log] += 1
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._listen, name="coord-listen", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._listen, name="coord-listen", daemon=True)
+                thread.start()
+                self._thread = thread  # not before: an interrupted start leaves none to wait for
             try:
                 self._change.wait_for(lambda: self._closed or self._heads.get(log, 0) > after, seconds)
                 return self._heads.get(log, 0) > after

@@ -84,8 +84,9 @@ class WaitLine:
 
     def end(self) -> None:
         """Stop drawing, and erase the line."""
-        if self._ended is not None and self._thread is not None:
+        if self._ended is not None:
             self._ended.set()
+        if self._thread is not None:
             self._thread.join()
             self._ended = self._thread = None
             _write(ERASE)
@@ -104,8 +105,9 @@ class WaitLine:
         if os.environ.get("TERM", "dumb") == "dumb":  # it cannot rewrite a line
             say(self.text(self._read_at))
             return
-        self._thread = threading.Thread(target=self._draw, args=(self._ended,), daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._draw, args=(self._ended,), daemon=True)
+        thread.start()
+        self._thread = thread  # not before: an interrupted start leaves none to wait for
 
     def _draw(self, ended: "threading.Event") -> None:
         from coord.transports.cli.table import fitted

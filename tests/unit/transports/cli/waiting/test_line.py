@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +27,22 @@ def test_the_line_says_for_what_behind_whom_and_how_long() -> None:
     now = time.monotonic()
     line._reply, line._read_at, line._began, line._until = "held", now - 3, now - 5, now + 55
     assert line.text(now) == "Waiting 5s for a.py — held for 3 s more · gives up in 55s"
+
+
+def test_an_interrupted_start_leaves_nothing_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the thread starts that draws the line: it is the Ctrl-C that ends the command."""
+
+    def interrupted(_: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    line = WaitLine("a.py", None, lambda *_: "held")
+    with pytest.raises(KeyboardInterrupt):
+        line.update("held")
+    line.end()
+    assert line._ended is not None
+    assert line._ended.is_set(), "a thread that did start goes on drawing"
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
