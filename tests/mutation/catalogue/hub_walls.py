@@ -550,5 +550,5 @@ _MUTANTS = [
     ),
 ]
 
-MUTANTS = [each._replace(tests=(*each.tests, "--timeout=5")) for each in _MUTANTS]
+MUTANTS = [each._replace(tests=(*each.tests, "--timeout=3")) for each in _MUTANTS]
 """A mutant without its wall may wait for ever; the timeout of a test is a failure, too."""
