@@ -299,6 +299,11 @@ def ended_lock_prefix(space: str = "", fence: int = 0) -> str:
     return f"ended/{space}/" if space else "ended/"
 
 
+def space_of_ended_lock(key: str) -> str:
+    """Return the space in the key of an ended lock."""
+    return key.removeprefix("ended/").rsplit("/", 2)[0]
+
+
 def lost_hook_lock(session_id: str, lock_key: str) -> str:
     """A lock that a hook took and its session lost."""
     return f"lost-hook/{session_id}/{digest(lock_key)}"

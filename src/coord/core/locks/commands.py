@@ -305,25 +305,30 @@ class LockPeriod(Reply, frozen=True):
 
 
 class LockPeriods(Reply, frozen=True):
-    """A page of lock periods; `after` asks for the next page, and is empty on the last one."""
+    """A page of lock periods; `after`, or `before` of ended ones, asks for the next page if there is one."""
 
     periods: list[LockPeriod]
     after: str = ""
+    before: int = 0
 
 
 class ListLockPeriods(Command, frozen=True):
-    """Ask when locks of a space (or of all) were held: those on record now, or with `ended` the former ones.
+    """Ask when locks were held: those on record now, or with `ended` the former ones, newest grant first.
 
-    A lock on record whose deadline has passed is reported as ended.
+    A lock on record whose deadline has passed is reported as ended. Former ones are those granted `before` a
+    fence; a page may be a little longer than `limit`, or shorter and not the last one. Of a `space` or of
+    all; with `resources` only locks that overlap them, each in its own repository.
     """
 
-    rule = "coord.core.locks.queries:list_lock_periods"
+    rule = "coord.core.locks.periods:list_lock_periods"
     reply = LockPeriods
     reads_only = True
     space: str = ""
     ended: bool = False
     after: str = ""
     limit: int = 500
+    before: int = 0
+    resources: tuple[str, ...] = ()
 
 
 class LockRequestInfo(Reply, frozen=True):

@@ -19,13 +19,10 @@ from coord.core.locks.commands import (
     CheckReply,
     FenceInfo,
     GetLocks,
-    ListLockPeriods,
     ListLockRequests,
     ListLocks,
     LockInfo,
     LockPage,
-    LockPeriod,
-    LockPeriods,
     LockRequestInfo,
     LockWatch,
     NamedLocksCommand,
@@ -35,7 +32,6 @@ from coord.core.locks.locks import (
     LockAt,
     Requester,
     compatible,
-    end_ms,
     ended_by_death,
     ended_by_time,
     excludes,
@@ -147,18 +143,6 @@ def _was_lost(tx: Transaction, resource: Resource, fence: int, session: str) -> 
     return ended is not None and ended[0].owner == session and ended[1] not in IN_ORDER
 
 
-def list_lock_periods(tx: Transaction, command: ListLockPeriods, now: int) -> LockPeriods:
-    """Return a page of the periods in which locks were held, in the order of their keys."""
-    prefix = keys.ended_lock_prefix(command.space) if command.ended else _locks_prefix(command.space)
-    page = tx.scan(prefix, limit=command.limit, after=("", command.after))
-    tx.prefetch(*(found.key for found in page))
-    periods = [
-        _ended_period(tx, found.key) if command.ended else _period(tx, found.key, now) for found in page
-    ]
-    after = page[-1].key if len(page) == command.limit else ""
-    return LockPeriods([period for period in periods if period is not None], after)
-
-
 def list_lock_requests(tx: Transaction, _: ListLockRequests, now: int) -> list[LockRequestInfo]:
     """Return the lock requests whose deadline has not passed: waiting ones, then denied ones."""
     return [
@@ -166,31 +150,6 @@ def list_lock_requests(tx: Transaction, _: ListLockRequests, now: int) -> list[L
         for prefix in (keys.WAIT_PREFIX, keys.DENIED_PREFIX)
         for _, request in waiting_requests(tx, prefix, now)
     ]
-
-
-def _locks_prefix(space: str) -> str:
-    return f"{keys.locks(space)}/" if space else keys.LOCK_PREFIX
-
-
-def _period(tx: Transaction, key: str, now: int) -> LockPeriod | None:
-    """Return the period of a lock on record; its deadline may have ended it already."""
-    lock = read_lock(tx, key)
-    if lock is None:
-        return None
-    end_reason = ended_by_time(lock, now)
-    if end_reason is None:
-        return _held(lock, 0, "")
-    return _held(lock, end_ms(lock, end_reason, now), end_reason.value)
-
-
-def _ended_period(tx: Transaction, key: str) -> LockPeriod | None:
-    ended = tx.get(key, EndedLock)
-    return None if ended is None else _held(ended.lock, ended.until_ms, ended.end_reason.value, ended.by)
-
-
-def _held(lock: Lock, until_ms: int, end_reason: str, by: str = "") -> LockPeriod:
-    names = (lock.resource, lock.owner, lock.agent, lock.mode.value)
-    return LockPeriod(*names, lock.fence, lock.acquired_ms, until_ms, end_reason, by, lock.reason)
 
 
 def check_locks(tx: Transaction, command: CheckLocks, now: int) -> CheckReply:

@@ -7,6 +7,7 @@ starts at the first entry that is left, and says so.
 from array import array
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -181,24 +182,23 @@ def stats(connection: Connection, which: EventFilter) -> Stats:
 def lock_periods(connection: Connection, which: EventFilter, limit: int = EVENTS_MAX) -> list[LockPeriod]:
     """Return the newest periods in which resources were locked, by fence; current holders come last."""
     spaces = sorted({resource.space for resource in which.resources}) or [""]
-    # Current locks are asked for first: one that ends in between is found again among the ended ones.
-    current = [period for space in spaces for period in _periods(connection, space, ended=False)]
-    found = {_identity(period): period for period in current if _selects(which, period)}
-    newest: deque[LockPeriod] = deque(maxlen=limit)
-    for space in spaces:
-        for period in _periods(connection, space, ended=True):
-            if period.until_ms >= which.since_ms and _selects(which, period):
-                newest.append(period)
-    found.update((_identity(period), period) for period in newest)
+    found: dict[tuple[int, str, str], LockPeriod] = {}
+    for ended in (False, True):  # a current lock that ends in between is found again among the ended ones
+        for space in spaces:
+            selected = (each for each in _periods(connection, which, space, ended) if _selects(which, each))
+            found.update((_identity(each), each) for each in islice(selected, limit if ended else None))
     return sorted(found.values(), key=lambda period: (not period.until_ms, period.fence))[-limit:]
 
 
-def _periods(connection: Connection, space: str, *, ended: bool) -> Iterator[LockPeriod]:
-    after, more = "", True
+def _periods(connection: Connection, which: EventFilter, space: str, ended: bool) -> Iterator[LockPeriod]:
+    """Yield the periods of a space: current ones, or ended ones, newest first."""
+    texts = tuple(resource.text for resource in which.resources if resource.space == space)
+    command, more = ListLockPeriods(space, ended, resources=texts), True
     while more:
-        page: LockPeriods = connection.call(ListLockPeriods(space, ended, after))
+        page: LockPeriods = connection.call(command)
         yield from page.periods
-        after, more = page.after, bool(page.after)
+        more = bool(page.after or page.before)
+        command = msgspec.structs.replace(command, after=page.after, before=page.before)
 
 
 def _identity(period: LockPeriod) -> tuple[int, str, str]:
@@ -206,7 +206,9 @@ def _identity(period: LockPeriod) -> tuple[int, str, str]:
 
 
 def _selects(which: EventFilter, period: LockPeriod) -> bool:
-    """Whether a filter for events selects a period, by its resource and its owner."""
+    """Whether a filter for events selects a period, by its resource, its owner and its end."""
+    if period.until_ms and period.until_ms < which.since_ms:
+        return False
     details = {"resource": period.resource, "session": period.owner}
     return which.matches(LoggedEvent(0, which.since_ms, which.op, details))
 

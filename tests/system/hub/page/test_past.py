@@ -68,6 +68,38 @@ def test_a_task_shows_what_it_was(browser: Browser, run: tuple[Site, list[Step]]
         assert complaints == []
 
 
+def test_a_path_has_its_newest_history(browser: Browser, run: tuple[Site, list[Step]]) -> None:
+    """Newest first, of what overlaps the path, the earlier ones on demand; and none later than its time."""
+    site, token = run[0], run[0].token(Role.ADMIN)
+    fences = []
+    for number in range(60):
+        for resource in ("file:way/a.py", f"file:way/{number}.md"):
+            taken = send(site, token, "/v1/locks", session="s-past", resources=[resource])
+            send(site, token, "/v1/locks/release", session="s-past", resources=[resource])
+        fences.append(taken["locks"][0]["fence"])
+    send(site, token, "/v1/locks", session="s-past", resources=["file:way/*.py"])
+    send(site, token, "/v1/locks/release", session="s-past", resources=["file:way/*.py"])
+    with visit(browser, site) as (page, complaints):
+        go(page, "/locks?on=file%3Away%2Fa.py")
+        periods = page.get_by_role("complementary").get_by_role("listitem")
+        expect(periods).to_have_count(50)
+        expect(periods.first).to_contain_text("on way/*.py")
+        page.get_by_role("button", name="Earlier ones").click()
+        expect(periods).to_have_count(61)
+        shown = [int(text.split("fence ")[1].split(",")[0]) for text in periods.all_inner_texts()]
+        assert shown == sorted(shown, reverse=True)
+        to(page, "/locks?on=file%3Away%2Fa.py", fences[29])
+        expect(periods).to_have_count(30)
+        page.reload()
+        expect(periods).to_have_count(30)
+        to(page, "/locks?on=file%3Away%2Fa.py", fences[39])
+        page.get_by_role("button", name="Earlier ones").click()
+        expect(periods).to_have_count(40)
+        go(page, "/locks?on=file%3Away%2F%7B")
+        expect(page.get_by_role("complementary")).to_contain_text("write {a,b}")
+        assert [each for each in complaints if "400" not in each and "422" not in each] == []
+
+
 def test_a_log_is_played_to_its_end_while_it_grows(browser: Browser, run: tuple[Site, list[Step]]) -> None:
     site, steps = run
     with visit(browser, site) as (page, complaints):

@@ -11,7 +11,6 @@ from coord.core.locks.commands import (
     CheckLocks,
     FenceInfo,
     GetLocks,
-    ListLockPeriods,
     ListLockRequests,
     ListLocks,
 )
@@ -129,32 +128,6 @@ def test_work_is_bounded(harness: LockHarness, monkeypatch: pytest.MonkeyPatch) 
     locked(harness, "bob", "file:b3")
     harness.release("bob", "file:b3")
     assert checked(harness, fence).superseded
-
-
-def test_lock_periods_come_in_pages_and_end_at_their_deadline() -> None:
-    """Current locks first, ended ones in pages; a lock whose lease has expired is reported as ended."""
-    with open_store_harness("memory:") as harness:
-        ann = harness.actor("ann")
-        for number in range(5):
-            ann.take(f"file:{number}.py")
-            harness.pass_seconds(1)
-            ann.unlock(f"file:{number}.py")
-        ann.take("file:last.py")
-        current = harness.call(ListLockPeriods())
-        assert [(each.resource, each.until_ms, each.end_reason) for each in current.periods] == [
-            ("file:last.py", 0, "")
-        ]
-        found, after, pages = [], "", 0
-        while pages == 0 or after:
-            page = harness.call(ListLockPeriods(ended=True, after=after, limit=2))
-            found += [each.resource for each in page.periods]
-            after, pages = page.after, pages + 1
-        assert (found, pages) == ([f"file:{number}.py" for number in range(5)], 3)
-        assert harness.call(ListLockPeriods("file/repo")).periods == current.periods
-        assert harness.call(ListLockPeriods("file/elsewhere", ended=True)).periods == []
-        harness.pass_seconds(301)
-        (expired,) = harness.call(ListLockPeriods()).periods
-        assert (expired.end_reason, expired.until_ms) == ("expired", expired.from_ms + 300_000)
 
 
 def test_requests_are_listed_while_they_count() -> None:

@@ -62,7 +62,7 @@ BY_NAME: dict[str, Any] = {
     **dict.fromkeys(("ttl_ms", "wait_ms", "grace_ms", "progress_ms", "for_ms", "limited_ms"), Milliseconds),
     **dict.fromkeys(("types", "tracks", "roles", "has"), Words),
     **dict.fromkeys(("ids", "tasks", "exclude"), Ids),
-    **dict.fromkeys(("fence", "generation"), Number),
+    **dict.fromkeys(("before", "fence", "generation"), Number),
     **dict.fromkeys(("subject", "what", "label"), Subject),
     **dict.fromkeys(("mode", "profile"), Word),
     "after": Page,

@@ -96,14 +96,13 @@ def _specs(ask: Ask, projects: Iterable[str]) -> dict[str, TaskInfo]:
 
 
 def _periods(ask: Ask) -> list[LockPeriod]:
+    """Return the newest periods that have ended."""
     found: list[LockPeriod] = []
-    after = ""
-    while len(found) < PERIODS_MAX:
-        page = ask(ListLockPeriods(ended=True, after=after, limit=PAGE))
+    before, more = 0, True
+    while more and len(found) < PERIODS_MAX:
+        page = ask(ListLockPeriods(ended=True, before=before, limit=PAGE))
         found += page.periods
-        after = page.after
-        if not after:
-            break
+        before, more = page.before, bool(page.before)
     return found
 
 

@@ -15,7 +15,7 @@ const SERIES = {counted: ["done", "cost"], timed: [], widths_ms: [60_000, 3_600_
 const entries = Array.from({length: 5000}, (_, number) =>
   ({offset: 11 + number, at: 1000 + number, events: [{event: "x.put", id: `l${number}`}]}));
 const REPORT = {base: {offset: 10, at: 900, tables: {}, recent: {}}, entries, rules: RULES, hub: {repository: "shop"}, series: SERIES,
-  sentences: {a: "b"}, plans: {p: {task: ["t"], lanes: []}}, usage: {}, alerts: {alerts: [], rules: []}, periods: [{fence: 1}],
+  sentences: {a: "b"}, plans: {p: {task: ["t"], lanes: []}}, usage: {}, alerts: {alerts: [], rules: []}, periods: [{fence: 2, resource: "file:b"}, {fence: 1, resource: "file:a"}],
   tasks: {"p/t": {spec: {task_id: "t"}, history: [{generation: 1}], result: {generation: 1}}}};
 const {answer} = reportOf(REPORT);
 
@@ -41,7 +41,7 @@ test("a report has what was read of the store", () => {
   assert.deepEqual(answer("/v1/projects/p/tasks?tasks=none"), {tasks: []});
   assert.deepEqual([answer("/v1/projects/p/tasks/t/history"), answer("/v1/projects/p/tasks/none/history")], [[{generation: 1}], []]);
   assert.deepEqual([answer("/v1/projects/p/tasks/t/state"), answer("/v1/projects/p/tasks/none/state")], [{result: {generation: 1}}, {result: null}]);
-  assert.deepEqual([answer("/v1/usage?project=p"), answer("/v1/locks/history"), answer("/v1/page/sentences")], [{totals: []}, {periods: [{fence: 1}], after: ""}, {a: "b"}]);
+  assert.deepEqual([answer("/v1/usage?project=p"), answer("/v1/locks/history?resources=file:a"), answer("/v1/page/sentences")], [{totals: []}, {periods: [{fence: 1, resource: "file:a"}], after: "", before: 0}, {a: "b"}]);
   assert.equal(answer("/v1/page/plan?project=p").offset, 5010);
   assert.deepEqual([answer("/v1/page/messages"), answer("/v1/page/diff?commit=1"), answer("/v1/page/more")], [[], null, null]);
 });

@@ -14,6 +14,7 @@ from coord.core.commands import Command, SessionCommand
 from coord.core.errors import Invalid
 from coord.core.identity import Caller
 from coord.core.ids import is_id
+from coord.core.locks.resources import TENANT_WIDE
 from coord.core.messages.work_mode import Mode, SetWorkMode
 from coord.core.questions.schema import QuestionKind
 from coord.core.tasks.commands import ReleaseClaim
@@ -286,7 +287,8 @@ def build_from(kind: type[Command], asking: Asking, given: Mapping[str, Any]) ->
     if "repository" in names:
         fields["repository"] = asking.repository
     if "resources" in names:
-        fields["resources"] = read_resources(given["resources"], asking.repository)
+        repository = asking.repository if "repository" in names else TENANT_WIDE  # to read them only
+        fields["resources"] = read_resources(given["resources"], repository)
     if "project" in names:
         fields["project"] = asking.identity.check_project(fields.get("project", ""))
     if kind is SetWorkMode:

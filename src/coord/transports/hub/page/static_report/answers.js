@@ -1,5 +1,6 @@
 // What a hub answers, from the file of a report: states, entries, and what was read of the store when it was made.
 
+import {overlaps} from "../static/core/derive.js";
 import {applyEntry, copyState, fromSnapshot, toSnapshot} from "../static/core/state.js";
 import {extend} from "../static/core/series.js";
 
@@ -62,7 +63,7 @@ export function reportOf(found) {
     [/^\/v1\/page\/messages$/, () => []],
     [/^\/v1\/alerts$/, () => found.alerts],
     [/^\/v1\/usage$/, ({project}) => ({totals: found.usage[project] ?? []})],
-    [/^\/v1\/locks\/history$/, () => ({periods: found.periods, after: ""})],
+    [/^\/v1\/locks\/history$/, ({resources}) => ({periods: found.periods.filter((each) => !resources || overlaps(each.resource, resources)), after: "", before: 0})],
     [/^\/v1\/projects\/([^/]+)\/tasks$/, ({tasks}, project) => ({tasks: [task(project, tasks)?.spec].filter(Boolean)})],
     [/^\/v1\/projects\/([^/]+)\/tasks\/([^/]+)\/history$/, (_, project, name) => task(project, name)?.history ?? []],
     [/^\/v1\/projects\/([^/]+)\/tasks\/([^/]+)\/state$/, (_, project, name) => ({result: task(project, name)?.result ?? null})],

@@ -64,12 +64,34 @@ export function queueDepth({session, project, agent}, state, now) {
 
 // --- locks and waits ---
 
-// Whether two resources share something: a folder covers what lies below it.
+// Whether two resources share something: a folder covers what lies below it, a glob what it matches.
 export function overlaps(one, other) {
   if (one === other) return true;
   if (!one.startsWith("file:") || !other.startsWith("file:")) return false;
-  const short = one.length < other.length ? one : other, long = short === one ? other : one;
-  return one === "file:." || other === "file:." || long.startsWith(short.endsWith("/") ? short : `${short}/`);
+  if (GLOB.test(one) || GLOB.test(other)) return fit(segments(one), segments(other), null, (some, others) => fit([...some], [...others], "*", sameCharacter));
+  const [short, long] = [one.toLowerCase(), other.toLowerCase()].sort((a, b) => a.length - b.length);
+  return short === long || short === "file:." || long === "file:." || long.startsWith(`${short}/`);
+}
+
+const GLOB = /[*?[\\]/;
+const sameCharacter = (one, other) => one === other || one === "?" || other === "?";
+
+// The segments of a path or a glob; null is any number of them. A class may match anything, an escaped character any one.
+function segments(name) {
+  const text = name === "file:." ? "**" : name.slice(5).toLowerCase(), found = text.replace(/\\./g, "?").replace(/\[[^\]]+\]/g, "*").split("/");
+  const below = /[*?]/.test(text.replace(/\\./g, "")) ? [] : [null];
+  return [...found.map((each) => (each === "**" ? null : each)), ...below];
+}
+
+// Whether some sequence fits both of these, in which `run` stands for any number of items.
+function fit(one, other, run, same, at = 0, there = 0, seen = new Set()) {
+  const key = at * 1024 + there, more = at < one.length, also = there < other.length;
+  if (seen.has(key)) return false;
+  seen.add(key);
+  const go = (some, others) => fit(one, other, run, same, at + some, there + others, seen);
+  if (more && one[at] === run) return go(1, 0) || (also && go(0, 1));
+  if (also && other[there] === run) return go(0, 1) || (more && go(1, 0));
+  return more && also ? same(one[at], other[there]) && go(1, 1) : more === also;
 }
 
 // All waits, in the order in which they are served.

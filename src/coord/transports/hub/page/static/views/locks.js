@@ -13,8 +13,8 @@ import {chip, code, empty, failed, filterField, foreign, heading, html, icon, no
 import {list} from "../parts/list.js";
 
 const closed = signal(new Set()), NONE = new Set();
-const history = signal({of: "", periods: null, error: null});
-const HISTORY_PAGES_MAX = 5, HISTORY_SHOWN = 50, GRAPH_MAX = 40, ROW = 38;
+const history = signal({of: ""});
+const HISTORY_PAGE = 50, GRAPH_MAX = 40, ROW = 38;
 
 export const view = {path: "/locks", title: "Locks", key: "l", icon: "locks", order: 3, render};
 
@@ -120,37 +120,35 @@ function holder(lock, name, {state, now}) {
 
 // --- history ---
 
-async function loadHistory(name) {
-  history.value = {of: name, periods: null, error: null};
+// Reads what was granted before a fence (0: all), newest first; `known` is what was read before it.
+async function loadHistory(name, before = 0, known = null) {
+  const until = known ? history.peek().until : before || Infinity;
+  const show = (found) => {
+    if (history.peek().of === name) history.value = {of: name, until, periods: known, ...found};
+  };
+  history.value = {of: name, until, periods: known};
   try {
-    const found = [];
-    let after = "";
-    for (let page = 0; page < HISTORY_PAGES_MAX; page += 1) {
-      const answer = await get("/v1/locks/history", {ended: true, after, limit: 1000});
-      found.push(...answer.periods.filter((period) => overlaps(period.resource, name)));
-      after = answer.after ?? "";
-      if (!after || history.peek().of !== name) break;
-    }
-    found.sort((one, other) => other.until_ms - one.until_ms);
-    if (history.peek().of === name) history.value = {of: name, periods: found, more: Boolean(after), error: null};
+    const answer = await get("/v1/locks/history", {ended: true, resources: name, before, limit: HISTORY_PAGE});
+    show({periods: [...known ?? [], ...answer.periods], before: answer.before});
   } catch (error) {
-    if (history.peek().of === name) history.value = {of: name, periods: null, error};
+    show({error});
   }
 }
 
 function past(name, {state, now, past: earlier}) {
-  const found = history.value;
-  if (found.of !== name) {
-    queueMicrotask(() => void loadHistory(name));
+  const {of, until, periods, before, error} = history.value, other = of !== name;
+  if (other || (earlier ? state.offset >= until : until < Infinity)) {
+    queueMicrotask(() => void loadHistory(name, earlier && other ? state.offset + 1 : 0));
     return skeleton(2);
   }
-  const again = () => void loadHistory(name);
-  if (found.error) return failed(found.error, again);
-  if (!found.periods) return skeleton(2);
-  const periods = found.periods.filter((period) => !earlier || period.until_ms <= state.at).slice(0, HISTORY_SHOWN);
-  return html`${periods.length ? html`<ol class="lines">${periods.map((period) => html`<li><span class="muted">${time(period.until_ms, when(period.until_ms, now))}</span>
+  const again = () => void loadHistory(name, earlier ? state.offset + 1 : 0);
+  if (error) return failed(error, again);
+  if (!periods) return skeleton(2);
+  const shown = periods.filter((period) => !earlier || period.until_ms <= state.at);
+  return html`${shown.length ? html`<ol class="lines">${shown.map((period) => html`<li><span class="muted">${time(period.until_ms, when(period.until_ms, now))}</span>
       <b>${foreign(period.agent || nameOf(state, period.owner))}</b> ${period.end_reason} <span class="muted">after ${duration((period.until_ms - period.from_ms) / 1000)}${
-        period.by ? html`, by ${foreign(nameOf(state, period.by))}` : nothing}, fence ${period.fence}</span></li>`)}</ol>` : html`<p class="muted">No lock on it has ended${found.more ? " among those on record first" : ""}.</p>`}
-    <button class="button small" @click=${again}>Refresh</button>`;
+        period.by ? html`, by ${foreign(nameOf(state, period.by))}` : nothing}, fence ${period.fence}${
+        period.resource === name ? nothing : html`, on ${place(resource(period.resource))}`}</span></li>`)}</ol>` : html`<p class="muted">No lock on it has ended${before ? " lately" : ""}.</p>`}
+    <button class="button small" @click=${again}>Refresh</button>
+    ${before ? html`<button class="button small" @click=${() => void loadHistory(name, before, periods)}>Earlier ones</button>` : nothing}`;
 }
-
