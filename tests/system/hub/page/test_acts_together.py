@@ -136,7 +136,9 @@ def test_a_late_answer_and_a_record_that_vanished_are_refused_with_words(
         expect(page.locator("dialog .problem")).to_contain_text("was withdrawn")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
-        assert page.evaluate("document.activeElement !== document.body")
+        page.wait_for_function(
+            "document.activeElement !== document.body"
+        )  # the closed dialog is told so later
         go(page, "/locks?on=name%3Abrief")
         button = begin(page, "release")
         unlock(site, token, "brief")
@@ -145,7 +147,7 @@ def test_a_late_answer_and_a_record_that_vanished_are_refused_with_words(
         expect(page.locator("dialog .problem")).to_contain_text("nobody else holds name:brief now")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
-        assert page.evaluate("document.activeElement.closest('main') !== null")
+        page.wait_for_function("document.activeElement.closest('main')")
         assert [each for each in complaints if "409" not in each and "404" not in each] == []
 
 

@@ -16,7 +16,9 @@ from coord.sdk.remote import wire
 from coord.transports.hub import app
 from coord.transports.hub.protocols import http
 from coord.transports.hub.request import Response
+from tests.support.hub.in_process import PATIENCE_S
 from tests.support.hub.site import EventStream, Reply, Site, open_site, read_all
+from tests.support.servers.server import poll_until
 
 CALL = "/v1/call"
 
@@ -208,8 +210,8 @@ def test_a_truncated_request_leaves_nothing(site: Site, token: str) -> None:
         request = site.head("POST", CALL, token, Content_Length="10") + b"123456789"
         with site.open() as made:
             made.sendall(request[:cut])
-    while any(each.transport.is_closing() for each in list(site.thread.server.server_state.connections)):
-        pass
+    open_ones = site.thread.server.server_state.connections
+    poll_until(lambda: not any(each.transport.is_closing() for each in list(open_ones)), PATIENCE_S, "open")
     assert site.ask("GET", "/healthz").status == 200
 
 
@@ -394,15 +396,14 @@ def test_connections_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatc
         first = [site.open() for _ in range(3)]
         for each in first:
             each.sendall(b"G")
-        while len(site.thread.server.server_state.connections) < 3:
-            pass
+        connections = site.thread.server.server_state.connections
+        poll_until(lambda: len(connections) >= 3, PATIENCE_S, "not three connections")
         refused = Reply(site.raw(b""))
         assert (refused.status, refused.header("retry-after")) == (503, "5")
         assert Reply(site.raw(site.head("GET", "/healthz"), unix=True)).status == 200
         for each in first:
             each.close()
-        while site.thread.server.server_state.connections:
-            pass
+        poll_until(lambda: not connections, PATIENCE_S, "connections stay")
         assert site.ask("GET", "/healthz").status == 200
 
 

@@ -11,7 +11,9 @@ from coord.core.tokens.schema import Role
 from coord.stores.contract import Commit
 from coord.transports.hub.streams import feed, subscription
 from coord.transports.hub.streams.entries import LogEntry
+from tests.support.hub.in_process import PATIENCE_S
 from tests.support.hub.site import EventStream, Site, open_site
+from tests.support.servers.server import poll_until
 
 
 @pytest.fixture(scope="module")
@@ -305,8 +307,7 @@ def test_a_token_has_a_limited_number_of_streams(monkeypatch: pytest.MonkeyPatch
     assert EventStream(site, "", site.token()).status == 200
     streams[0].close()
     site.write(1)
-    while site.ask("HEAD", "/v1/stream", token).status == 429:
-        pass
+    poll_until(lambda: site.ask("HEAD", "/v1/stream", token).status != 429, PATIENCE_S, "it stays full")
     streams[1].close()
 
 
