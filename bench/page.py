@@ -73,12 +73,12 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     yield sent_bytes(store)
     repository = make_repository(places.folder)
     with tempfile.TemporaryDirectory() as folder, private_home(Path(folder)) as environ:
-        pace = page_views.Pace(8, 50, 1, 3) if scale is TINY else page_views.Pace()
+        pace = page_views.Pace(8, 50, 1, 2) if scale is TINY else page_views.Pace()
         agents, locks, tasks = (5, 20, 30) if scale is TINY else (AGENTS, LOCKS, TASKS)
         with serving(repository, environ) as hub, filled(repository, agents, locks, tasks) as engine:
             link = Place(hub, repository, environ).link("view")
             with browsing(link, hub.url) as page:
-                yield from large_store(page, hub.url, store)
+                yield from large_store(page, hub.url, store, pace)
                 yield from page_views.all_views(page, hub.url, store, _steadily(engine), pace)
                 seconds = 1.0 if scale is TINY else 20.0 if scale is FULL else 8.0
                 yield from to_the_pixel(page, hub.url, engine, store, seconds)
@@ -138,7 +138,7 @@ def browsing(link: str, url: str) -> Iterator[Page]:
             yield page
 
 
-def large_store(page: Page, url: str, store: str) -> Iterator[Figure]:
+def large_store(page: Page, url: str, store: str, pace: page_views.Pace) -> Iterator[Figure]:
     """Yield how long a large store takes to be shown, and how long the page blocks while it scrolls."""
     for view in ("now", "locks", "plan"):
         began = time.perf_counter()
@@ -146,10 +146,10 @@ def large_store(page: Page, url: str, store: str) -> Iterator[Figure]:
         page.locator("main :is([data-row], .card, .empty)").first.wait_for()
         took = (time.perf_counter() - began) * 1000
         yield Figure("page", store, f"{view}: from the address to its rows", took, "ms")
-        page.wait_for_timeout(500)
+        page.wait_for_timeout(pace.rest_ms / 3)
         page.evaluate(LONG_TASKS)
-        page.evaluate(SCROLL, 120)
-        page.wait_for_timeout(200)
+        page.evaluate(SCROLL, pace.steps)
+        page.wait_for_timeout(pace.rest_ms / 5)
         longest = page.evaluate("window.longest")
         yield Figure("page", store, f"{view}: longest block while scrolling", longest, "ms", most=TASK_MS_MAX)
 

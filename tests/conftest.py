@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.support import quick
 from tests.support.real_state import leave_real_state, traces_of
@@ -24,12 +24,16 @@ from tests.support.servers.server import TEMPLATES
 
 SOAK = bool(os.environ.get("COORD_SOAK"))
 
+MUTANT = "COORD_MUTANT_ROOT" in os.environ
+"""Tests on a mutant are to fail, and nobody reads how."""
+
 # The same examples in every run but the soak, and none fails because the machine is slow.
 settings.register_profile(
     "coord",
     deadline=None,
     derandomize=not SOAK,
     database=None,
+    phases=(Phase.explicit, Phase.generate) if MUTANT else tuple(Phase),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("coord")

@@ -30,6 +30,9 @@ def seeds(*numbers: int) -> tuple[str, ...]:
     return tuple(f"tests/simulation/test_simulation.py::test_seed[{number}]" for number in numbers)
 
 
+SOON = "--timeout=4"
+"""For tests that need a moment, and wait for ever if the mutant does its worst."""
+
 STORM = seeds(*range(1, 13))
 
 

@@ -1,6 +1,6 @@
 """Mutants of the command line."""
 
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import SOON, Mutant
 
 TEST_GUARD = "tests/unit/transports/cli/handlers/test_guard.py"
 
@@ -19,6 +19,7 @@ MUTANTS = [
         "pass",
         (
             "tests/unit/transports/cli/work/test_run.py::test_what_a_command_leaves_in_the_background_ends_with_its_task",
+            SOON,
         ),
     ),
     Mutant(
@@ -40,28 +41,28 @@ MUTANTS = [
         "coord.transports.cli.handlers.guard:_run",
         "group=watchdog.group",
         "group=0",
-        (f"{TEST_GUARD}::test_a_guard_killed_outright_takes_its_command_along_and_frees_the_lock",),
+        (f"{TEST_GUARD}::test_a_guard_killed_outright_takes_its_command_along_and_frees_the_lock", SOON),
     ),
     Mutant(
         "the watchdog of a guard does not release its locks",
         "coord.transports.cli.release:main",
         "release_use(client, wanted.names, wanted.use)",
         "pass",
-        (f"{TEST_GUARD}::test_a_guard_killed_outright_takes_its_command_along_and_frees_the_lock",),
+        (f"{TEST_GUARD}::test_a_guard_killed_outright_takes_its_command_along_and_frees_the_lock", SOON),
     ),
     Mutant(
         "the watchdog of a guard releases what others need",
         "coord.transports.cli.release:main",
         "wanted.names, wanted.use",
         "wanted.names, ''",
-        (f"{TEST_GUARD}::test_a_killed_guard_frees_only_its_own_use",),
+        (f"{TEST_GUARD}::test_a_killed_guard_frees_only_its_own_use", SOON),
     ),
     Mutant(
         "a guard is not woken by a lost lock",
         "coord.transports.cli.handlers.guard:guard",
         "on_lost=lambda error: _lost(over, notices, error)",
         "on_lost=None",
-        (f"{TEST_GUARD}::test_a_stolen_lock_ends_the_command_at_once",),
+        (f"{TEST_GUARD}::test_a_stolen_lock_ends_the_command_at_once", SOON),
     ),
     Mutant(
         "a body imitates another message in a terminal",

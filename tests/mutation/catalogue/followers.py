@@ -1,6 +1,6 @@
 """Mutants of followers: each entry counts once, and one process has effects."""
 
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import SOON, Mutant
 
 CORE = "tests/unit/core/test_followers.py"
 FOLLOW = "tests/unit/transports/cli/handlers/awareness/test_follow.py"
@@ -56,7 +56,10 @@ MUTANTS = [
         "coord.transports.hub.followers.run:LogFollowers.positions",
         "offset=offset, missed",
         "missed",
-        ("tests/unit/transports/hub/followers/test_run.py::test_the_hub_says_what_its_followers_have_read",),
+        (
+            "tests/unit/transports/hub/followers/test_run.py::test_the_hub_says_what_its_followers_have_read",
+            SOON,
+        ),
     ),
     Mutant(
         "followers read while whoever committed waits for the answer",

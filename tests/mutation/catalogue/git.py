@@ -1,6 +1,6 @@
 """Mutants of commits, merges, worktrees and salvage."""
 
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import SOON, Mutant
 
 _UNFINISHED = "tests/unit/integrations/git/test_unfinished.py"
 
@@ -139,14 +139,14 @@ MUTANTS = [
         "coord.integrations.git.unfinished:unfinished",
         "note.process is None or probe(note.process).life is not ProcessState.DEAD",
         "note.process is None",
-        (f"{_UNFINISHED}::test_note_of_a_live_command_stays",),
+        (f"{_UNFINISHED}::test_note_of_a_live_command_stays", SOON),
     ),
     Mutant(
         "a killed commit leaves its lock files",
         "coord.integrations.git.commit.recover:recover_commits",
         "cleared = clear_locks(left, git.folder, lock_files(git, git_dir, left))",
         "cleared = []",
-        (f"{_UNFINISHED}::test_own_lock_files_are_removed",),
+        (f"{_UNFINISHED}::test_own_lock_files_are_removed", SOON),
     ),
     Mutant(
         "the start of a worktree may be an option",

@@ -1,6 +1,6 @@
 """Mutants of hooks that a hub answers."""
 
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import SOON, Mutant
 
 TESTS = "tests/system/hub/test_hooks.py"
 UNIT_TESTS = "tests/unit/transports/hub/hooks/test_answers.py"
@@ -288,6 +288,6 @@ MUTANTS = [
         "coord.transports.hub.protocols.http:HubProtocol._say_alive",
         "self._running is cycle",
         "False",
-        (f"{PROTOCOL}::test_a_sign_of_life_comes_only_before_a_late_answer", "--timeout=5"),
+        (f"{PROTOCOL}::test_a_sign_of_life_comes_only_before_a_late_answer", SOON),
     ),
 ]

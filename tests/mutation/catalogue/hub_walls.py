@@ -1,6 +1,6 @@
 """Mutants of the hub's walls: streams, bytes from strangers, browsers, limits."""
 
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import SOON, Mutant
 
 TESTS = "tests/unit/transports/hub"
 SSE = f"{TESTS}/streams/test_sse.py"
@@ -203,7 +203,7 @@ _MUTANTS = [
         f"{HUB}.protocols.http:HubProtocol.connection_lost",
         "cycle.disconnected = True",
         "pass",
-        (f"{HTTP}::test_a_pipelined_request_does_not_hide_that_the_client_left",),
+        (f"{HTTP}::test_a_pipelined_request_does_not_hide_that_the_client_left", "--timeout=6"),
     ),
     Mutant(
         "a client sends as many messages as it likes",
@@ -550,5 +550,5 @@ _MUTANTS = [
     ),
 ]
 
-MUTANTS = [each._replace(tests=(*each.tests, "--timeout=3")) for each in _MUTANTS]
+MUTANTS = [each._replace(tests=(SOON, *each.tests)) for each in _MUTANTS]
 """A mutant without its wall may wait for ever; the timeout of a test is a failure, too."""

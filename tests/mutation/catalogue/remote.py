@@ -1,6 +1,6 @@
 """Mutants of clients and their hub: what runs once, which store it is, and what a lost hub leaves behind."""
 
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import SOON, Mutant
 
 CLIENT = "tests/unit/sdk/remote"
 HUB = "tests/unit/transports/hub"
@@ -39,14 +39,14 @@ MUTANTS = [
         "coord.sdk.remote.channel:UnixChannel.close",
         "connection.shutdown(_socket.SHUT_RDWR)",
         "pass",
-        (f"{CLIENT}/test_engine.py::test_a_wait_ends_when_its_database_is_closed",),
+        (f"{CLIENT}/test_engine.py::test_a_wait_ends_when_its_database_is_closed", SOON),
     ),
     Mutant(
         "a wait over HTTP outlives the client that another thread closed",
         "coord.sdk.remote.http_channel:HttpChannel.close",
         "socket.socket.shutdown(sock, socket.SHUT_RDWR)",
         "pass",
-        (f"{CLIENT}/test_engine.py::test_a_wait_ends_when_its_database_is_closed",),
+        (f"{CLIENT}/test_engine.py::test_a_wait_ends_when_its_database_is_closed", SOON),
     ),
     Mutant(
         "a client that lost its hub never looks for it again",
@@ -194,27 +194,27 @@ MUTANTS = [
         "coord.transports.hub.stores:HubStores._retire",
         "store.end_waits()",
         "pass",
-        (f"{HUB}/test_stores.py::test_waits_end_when_their_store_is_left",),
+        (f"{HUB}/test_stores.py::test_waits_end_when_their_store_is_left", SOON),
     ),
     Mutant(
         "a waiter for a later entry hides an earlier one",
         "coord.transports.hub.wakeups:LogWatcher.wait",
         "args=(seen,)",
         "args=(after,)",
-        (f"{HUB}/test_wakeups.py::test_a_waiter_for_a_later_entry_does_not_hide_an_earlier_one",),
+        (f"{HUB}/test_wakeups.py::test_a_waiter_for_a_later_entry_does_not_hide_an_earlier_one", SOON),
     ),
     Mutant(
         "what a server announces is not read",
         "coord.transports.hub.wakeups:LogWatcher._watch",
         'self._log.load(["head"])',
         "pass",
-        (f"{HUB}/test_wakeups.py::test_an_entry_that_the_server_announces_wakes",),
+        (f"{HUB}/test_wakeups.py::test_an_entry_that_the_server_announces_wakes", SOON),
     ),
     Mutant(
         "a closed watcher lets new waiters wait",
         "coord.transports.hub.wakeups:LogWatcher.wait",
         "if seen > after or self._ended.is_set():",
         "if seen > after:",
-        (f"{HUB}/test_wakeups.py::test_a_closed_watcher_lets_everybody_go",),
+        (f"{HUB}/test_wakeups.py::test_a_closed_watcher_lets_everybody_go", SOON),
     ),
 ]

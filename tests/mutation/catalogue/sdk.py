@@ -1,6 +1,6 @@
 """Mutants of the client, the worker and the migration."""
 
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import SOON, Mutant
 
 MUTANTS = [
     Mutant(
@@ -82,7 +82,7 @@ MUTANTS = [
         "coord.sdk.worker.work:Work._renew",
         "reply.reason is not RenewalReason.RENEWED",
         "False",
-        ("tests/unit/sdk/worker/test_worker.py::test_a_lost_claim_is_noticed_and_nothing_is_handed_in",),
+        ("tests/unit/sdk/worker/test_worker.py::test_a_lost_claim_is_noticed_and_nothing_is_handed_in", SOON),
     ),
     Mutant(
         "a rate limit is a failure",
@@ -105,7 +105,7 @@ MUTANTS = [
         "coord.sdk.client.blocks:LockBlock.keep",
         "pause=watcher.wait, ",
         "",
-        ("tests/unit/sdk/client/test_blocks.py::test_a_stolen_lock_is_lost_at_once",),
+        ("tests/unit/sdk/client/test_blocks.py::test_a_stolen_lock_is_lost_at_once", SOON),
     ),
     Mutant(
         "a lock that is promised to another session is lost at once",

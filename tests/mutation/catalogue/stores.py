@@ -1,6 +1,6 @@
 """Mutants of the stores: what a commit checks, what is on disk, how tenants are kept apart."""
 
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import SOON, Mutant
 
 MUTANTS = [
     Mutant(
@@ -29,7 +29,7 @@ MUTANTS = [
         "coord.stores.postgres.connection:Address._log_in",
         "raise Unavailable(lost.message) from error",
         "raise lost from error",
-        ("tests/contract/test_unreachable.py::test_a_wrong_password_fails_at_once", "-k", "postgres"),
+        ("tests/contract/test_unreachable.py::test_a_wrong_password_fails_at_once", "-k", "postgres", SOON),
     ),
     Mutant(
         "Postgres: a server that shuts down passes for one that refuses the login",

@@ -1,6 +1,6 @@
 """Mutants of usage: each report counts once, for the right session, within bounds, and without texts."""
 
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import SOON, Mutant
 
 _COUNTING = "tests/unit/core/usage/test_counting.py"
 _USAGE = "tests/unit/core/usage/test_usage.py"
@@ -291,7 +291,7 @@ MUTANTS = [
         "coord.transports.cli.work.task:TaskCommand._attend",
         "(spent := self._over_budget(work.task_id))",
         '(spent := "")',
-        (f"{_WORK}/test_run.py::test_a_command_over_its_budget_ends_and_is_not_tried_again",),
+        (f"{_WORK}/test_run.py::test_a_command_over_its_budget_ends_and_is_not_tried_again", SOON),
     ),
     Mutant(
         "a budget ends commands although nobody said so",
