@@ -178,6 +178,13 @@ _MUTANTS = [
         (f"{SSE}::test_streams_end_when_the_hub_stops",),
     ),
     Mutant(
+        "an idle log is read again and again",
+        f"{STREAMS}.feed:Feed._until_news",
+        "while not await",
+        "if not await",
+        (f"{SSE}::test_nobody_reads_an_idle_log",),
+    ),
+    Mutant(
         "a reader ends without a word",
         f"{STREAMS}.feed:Feed._read",
         'self._fail(CoordError(f"the log cannot be read: {type(error).__name__}"))',

@@ -26,6 +26,11 @@ class LogWatcher:
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether its log is closed: then nobody waits any more."""
+        return self._ended.is_set()
+
     async def wait(self, after: int, timeout_s: float) -> bool:
         """Return whether the log has an entry after an offset, at the latest after `timeout_s`."""
         seen = self._log.seen.offset

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.timeout(300)
 READS = ("load", "tail", "get", "scan", "history")
 PING_MS, MOMENT_MS, PINGS = 25_000, 5_000, 3
 PING = '{"type":"ping","id":1}'
-HOUR_S = 3600.0
 
 
 class CountedReads:
@@ -39,9 +38,9 @@ class CountedReads:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """A hub that looks at its log only if there is news: once in 30 s it does so for all pages together."""
+    """A hub whose reader of the log wakes all the time, and reads only if there is news."""
     with pytest.MonkeyPatch.context() as patched, open_site() as found:
-        patched.setattr(feed, "WAIT_S", HOUR_S)
+        patched.setattr(feed, "WAIT_S", 0.05)
         fill(found)
         yield found
 

@@ -16,6 +16,7 @@ from coord.transports.hub.hub import Hub
 from coord.transports.hub.problems import HttpError
 from coord.transports.hub.stores import OpenStore
 from coord.transports.hub.streams.entries import LogEntry
+from coord.transports.hub.wakeups import LogWatcher
 
 logger = logging.getLogger("coord.hub")
 
@@ -175,8 +176,14 @@ class Feed:
             if page:
                 self.wake()
             else:
-                await watcher.wait(window.last, WAIT_S)
+                await self._until_news(watcher, window.last)
         self.wake()
+
+    async def _until_news(self, watcher: LogWatcher, last: int) -> None:
+        """Wait for an entry, however long it takes: nobody reads an idle log."""
+        while not await watcher.wait(last, WAIT_S):
+            if watcher.is_ended or not self.subscribers or self._hub.stopping.is_set():
+                return
 
     def _fail(self, error: CoordError) -> None:
         logger.warning("the log of %s cannot be followed: %s", self._tenant, error.message)

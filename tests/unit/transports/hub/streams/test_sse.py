@@ -11,6 +11,7 @@ from coord.core.tokens.schema import Role
 from coord.stores.contract import Commit
 from coord.transports.hub.streams import feed, subscription
 from coord.transports.hub.streams.entries import LogEntry
+from coord.transports.hub.wakeups import LogWatcher
 from tests.support.hub.in_process import PATIENCE_S
 from tests.support.hub.site import EventStream, Site, open_site
 from tests.support.servers.server import poll_until
@@ -309,6 +310,32 @@ def test_a_token_has_a_limited_number_of_streams(monkeypatch: pytest.MonkeyPatch
     site.write(1)
     poll_until(lambda: site.ask("HEAD", "/v1/stream", token).status != 429, PATIENCE_S, "it stays full")
     streams[1].close()
+
+
+def test_nobody_reads_an_idle_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader wakes now and then, and reads only what is new."""
+    monkeypatch.setattr(feed, "WAIT_S", 0.001)
+    with open_site() as site:
+        stream = EventStream(site, f"?after={site.write(1)}", site.token())
+        stream.until("begin")
+        log, looks, reads = site.database.log("local"), list[float](), list[tuple[int, ...]]()
+        tail, wait = log.tail, LogWatcher.wait
+
+        def read(*given: int) -> Any:
+            reads.append(given)
+            return tail(*given)
+
+        async def counted(watcher: LogWatcher, after: int, timeout_s: float) -> bool:
+            looks.append(timeout_s)
+            return await wait(watcher, after, timeout_s)
+
+        monkeypatch.setattr(LogWatcher, "wait", counted)
+        monkeypatch.setattr(log, "tail", read)
+        poll_until(lambda: len(looks) > 20, PATIENCE_S, "it does not wake")
+        assert len(reads) <= 1, "one to begin with"
+        last = site.write(1)
+        assert stream.ids(last)[-1] == last
+        assert reads.pop()[0] in (last - 1, last)
 
 
 def test_a_closed_stream_leaves_nothing_behind() -> None:

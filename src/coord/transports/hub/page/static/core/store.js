@@ -153,14 +153,17 @@ export const may = (role) => !past.value && (RANK[who.value.role] ?? 0) >= (RANK
 
 // A value in localStorage that survives without it, the same in all pages of a browser; `name` is a key of this page.
 export function remembered(name, initial) {
-  const found = signal(initial);
-  try {
-    found.value = JSON.parse(localStorage.getItem(`coord.${name}`)) ?? initial;
-  } catch {
-    // private windows and foreign values: the initial value counts
-  }
-  globalThis.addEventListener?.("storage", ({key, newValue}) => {
-    if (key === `coord.${name}` && newValue) found.value = JSON.parse(newValue);
+  const key = `coord.${name}`;
+  const read = (text, otherwise) => {
+    try {
+      return JSON.parse(text()) ?? otherwise;
+    } catch {
+      return otherwise; // private windows and foreign values
+    }
+  };
+  const found = signal(read(() => localStorage.getItem(key), initial));
+  globalThis.addEventListener?.("storage", (event) => {
+    if (event.key === key) found.value = read(() => event.newValue, found.peek());
   });
   let first = true;
   effect(() => {
@@ -168,7 +171,7 @@ export function remembered(name, initial) {
     if (first) first = false;
     else {
       try {
-        localStorage.setItem(`coord.${name}`, JSON.stringify(value));
+        localStorage.setItem(key, JSON.stringify(value));
       } catch {
         // no room or not allowed: it counts until the page closes
       }

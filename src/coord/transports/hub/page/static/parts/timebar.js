@@ -4,8 +4,8 @@ import * as router from "../core/router.js";
 import * as store from "../core/store.js";
 import {SPEEDS} from "../core/travel.js";
 import {count, when} from "../core/format.js";
+import {copy} from "./act.js";
 import {html, icon, live, nothing} from "./html.js";
-import {toast} from "./toast.js";
 
 const SEEK_MS = 120;
 let seeking = null;
@@ -32,11 +32,6 @@ export function playOrPause() {
   if (!found?.state) return;
   if (found.playing) store.traveller.pause();
   else void store.traveller.play();
-}
-
-async function share() {
-  await navigator.clipboard?.writeText(location.href);
-  toast("The link to this moment is copied.", {seconds: 3});
 }
 
 // A time such as 2026-11-18T14:03 for the field, in the reader's zone.
@@ -67,7 +62,7 @@ export function timebar(past) {
     <div class="controls">
       <label><span class="hidden">Go to a time</span><input type="datetime-local" step="1" .value=${live(at ? localTime(at) : "")} @change=${jump}></label>
       <span class="muted" title=${count(last - offset, "entry", "entries")}>${offset} / ${last}</span>
-      <button class="button small" @click=${share}>${icon("link")} Share</button>
+      <button class="button small" @click=${() => copy(location.href)}>${icon("link")} Share</button>
       <button class="button small" @click=${toggle}>Live</button>
     </div>
   </section>`;
