@@ -215,6 +215,14 @@ class Endpoint:
             raise Invalid(f"the query is not valid: {error}", hint="see /openapi.json") from error
 
 
+def reading(path: str, name: str, handle: Handle, reply: Any, *, tag: str, query: Any = None) -> Endpoint:
+    """Return a route that shows viewers something, as the docstring of its handler says."""
+    summary = str(handle.__doc__)
+    return Endpoint(
+        "GET", path, name, handle, summary=summary, tag=tag, role=Role.VIEW, query=query, replies={200: reply}
+    )
+
+
 def _inner(kind: Any) -> Any:
     """Return a type without its metadata and without None."""
     return kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from coord.core.tokens.schema import Role
 from coord.sdk.log_reader import logged_events
 from coord.stores.contract import Entry
-from coord.transports.hub.api.endpoint import Asking, Endpoint
+from coord.transports.hub.api.endpoint import Asking, Endpoint, reading
 from coord.transports.hub.api.fields import NUMBER_MAX, PublicBody
 
 LIMIT_MAX = 1000
@@ -69,16 +68,4 @@ def is_visible(asking: Asking, details: dict[str, Any]) -> bool:
 
 def endpoints() -> list[Endpoint]:
     """Return the route."""
-    return [
-        Endpoint(
-            "GET",
-            "/v1/events",
-            "readEvents",
-            read_events,
-            summary=str(read_events.__doc__),
-            tag="events",
-            role=Role.VIEW,
-            query=EventsQuery,
-            replies={200: EventsReply},
-        )
-    ]
+    return [reading("/v1/events", "readEvents", read_events, EventsReply, tag="events", query=EventsQuery)]

@@ -20,7 +20,7 @@ from coord.sdk.page.past import PastStates
 from coord.sdk.page.snapshot import take_snapshot
 from coord.sdk.remote.wire import VERSION
 from coord.stores.contract import Store
-from coord.transports.hub.api.endpoint import Asking, Endpoint
+from coord.transports.hub.api.endpoint import Asking, Endpoint, reading
 from coord.transports.hub.api.fields import NUMBER_MAX, PublicBody
 from coord.transports.hub.api.this_repository import sees_files
 from coord.transports.hub.page.assets import page_id
@@ -217,16 +217,4 @@ def visible_recent(state: PageState, project: str) -> dict[str, list[Fields]]:
 
 def endpoints() -> list[Endpoint]:
     """Return the route."""
-    return [
-        Endpoint(
-            "GET",
-            PATH,
-            "showPage",
-            show_page,
-            summary=str(show_page.__doc__),
-            tag="events",
-            role=Role.VIEW,
-            query=PageQuery,
-            replies={200: PageReply},
-        )
-    ]
+    return [reading(PATH, "showPage", show_page, PageReply, tag="events", query=PageQuery)]

@@ -10,10 +10,9 @@ from msgspec import Meta
 from coord.core.errors import Invalid
 from coord.core.page.sentences import SENTENCES
 from coord.core.page.series import RULES
-from coord.core.tokens.schema import Role
 from coord.sdk.page.messages import PageMessage, page_messages
 from coord.sdk.page.numbers import Numbers
-from coord.transports.hub.api.endpoint import Asking, Endpoint
+from coord.transports.hub.api.endpoint import Asking, Endpoint, reading
 from coord.transports.hub.api.fields import OptionalId, PublicBody, Time
 from coord.transports.hub.api.this_repository import repository_of
 from coord.transports.hub.identity import forbidden
@@ -162,23 +161,11 @@ def _numbers_of(asking: Asking) -> Numbers:
 
 def endpoints() -> list[Endpoint]:
     """Return the routes."""
-    rows: tuple[tuple[str, str, Any, Any, Any], ...] = (
-        (SENTENCES_PATH, "showSentences", show_sentences, None, dict[str, str]),
-        (MESSAGES_PATH, "showMessages", show_messages, MessagesQuery, list[PageMessage]),
-        (DIFF_PATH, "showDiff", show_diff, DiffQuery, DiffReply),
-        (NUMBERS_PATH, "showNumbers", show_numbers, NumbersQuery, NumbersReply),
-    )
     return [
-        Endpoint(
-            "GET",
-            path,
-            name,
-            handle,
-            summary=str(handle.__doc__),
-            tag="page",
-            role=Role.VIEW,
-            query=query,
-            replies={200: reply},
-        )
-        for path, name, handle, query, reply in rows
+        reading(SENTENCES_PATH, "showSentences", show_sentences, dict[str, str], tag="page"),
+        reading(
+            MESSAGES_PATH, "showMessages", show_messages, list[PageMessage], tag="page", query=MessagesQuery
+        ),
+        reading(DIFF_PATH, "showDiff", show_diff, DiffReply, tag="page", query=DiffQuery),
+        reading(NUMBERS_PATH, "showNumbers", show_numbers, NumbersReply, tag="page", query=NumbersQuery),
     ]

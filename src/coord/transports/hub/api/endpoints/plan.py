@@ -7,8 +7,7 @@ import msgspec
 
 from coord.core.page.layout import Lane, PlanLayout, plan_layout
 from coord.core.page.state import Fields
-from coord.core.tokens.schema import Role
-from coord.transports.hub.api.endpoint import Asking, Endpoint
+from coord.transports.hub.api.endpoint import Asking, Endpoint, reading
 from coord.transports.hub.api.endpoints.page import Offset, PageQuery, pages_of
 from coord.transports.hub.api.fields import Id, PublicBody
 
@@ -66,16 +65,4 @@ def _laid_out(structure: bytes) -> PlanLayout:
 
 def endpoints() -> list[Endpoint]:
     """Return the route."""
-    return [
-        Endpoint(
-            "GET",
-            PATH,
-            "showPlan",
-            show_plan,
-            summary=str(show_plan.__doc__),
-            tag="events",
-            role=Role.VIEW,
-            query=PlanQuery,
-            replies={200: PlanReply},
-        )
-    ]
+    return [reading(PATH, "showPlan", show_plan, PlanReply, tag="events", query=PlanQuery)]

@@ -9,12 +9,11 @@ import time
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from coord.core.tokens.schema import Role
 from coord.followers.follower import LogSource
 from coord.followers.mirrors.switching import MirrorInfo, list_mirrors
 from coord.followers.reactions.listing import ReactionsInfo, list_reactions
 from coord.sdk.reports.doctor import Finding
-from coord.transports.hub.api.endpoint import Asking, Endpoint
+from coord.transports.hub.api.endpoint import Asking, Endpoint, reading
 from coord.transports.hub.api.this_repository import repository_of
 from coord.transports.hub.stores import OpenStore
 
@@ -68,21 +67,8 @@ async def show_reactions(asking: Asking) -> Any:
 
 def endpoints() -> list[Endpoint]:
     """Return the routes."""
-    rows: tuple[tuple[str, str, Any, Any], ...] = (
-        ("/v1/hooks", "showHooks", show_hooks, list[Finding]),
-        ("/v1/mirrors", "showMirrors", show_mirrors, list[MirrorInfo]),
-        ("/v1/reactions", "showReactions", show_reactions, ReactionsInfo),
-    )
     return [
-        Endpoint(
-            "GET",
-            path,
-            name,
-            handle,
-            summary=str(handle.__doc__),
-            tag="setup",
-            role=Role.VIEW,
-            replies={200: reply},
-        )
-        for path, name, handle, reply in rows
+        reading("/v1/hooks", "showHooks", show_hooks, list[Finding], tag="setup"),
+        reading("/v1/mirrors", "showMirrors", show_mirrors, list[MirrorInfo], tag="setup"),
+        reading("/v1/reactions", "showReactions", show_reactions, ReactionsInfo, tag="setup"),
     ]
