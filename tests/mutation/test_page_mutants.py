@@ -166,7 +166,18 @@ MUTANTS = [
     PageMutant("a list grows without end", "core/state.js", "list.length > operation.most", "false", "state"),
     PageMutant("priority does not count", "core/derive.js", "- 60_000 * (wait.priority ?? 0)", "", "derive"),
     PageMutant(
-        "a folder covers its neighbours", "core/derive.js", "short : `${short}/`", "short : short", "derive"
+        "a folder covers its neighbours",
+        "core/derive.js",
+        "startsWith(`${short}/`)",
+        "startsWith(short)",
+        "derive",
+    ),
+    PageMutant(
+        "a glob covers nothing",
+        "core/derive.js",
+        "if (GLOB.test(one) || GLOB.test(other))",
+        "if (false)",
+        "derive",
     ),
     PageMutant(
         "a failed dependency looks like one to wait for",

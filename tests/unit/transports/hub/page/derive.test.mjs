@@ -37,6 +37,8 @@ test("a folder covers what lies below it, and nothing else", () => {
   assert.ok(derive.overlaps("file:src/a.py", "file:src"));
   assert.ok(derive.overlaps("file:.", "file:a"));
   assert.ok(derive.overlaps("file:a", "file:."));
+  assert.ok(derive.overlaps("file:src/*.py", "file:SRC/a.py"));
+  assert.ok(!derive.overlaps("file:src/*.py", "file:src/a/b.py"));
   assert.ok(!derive.overlaps("file:src", "file:srca/b"));
   assert.ok(!derive.overlaps("name:src", "file:src"));
   assert.ok(derive.overlaps("name:deploy", "name:deploy"));
