@@ -76,7 +76,7 @@ def test_a_path_has_its_newest_history(browser: Browser, run: tuple[Site, list[S
         for resource in ("file:way/a.py", f"file:way/{number}.md"):
             taken = send(site, token, "/v1/locks", session="s-past", resources=[resource])
             send(site, token, "/v1/locks/release", session="s-past", resources=[resource])
-        fences.append(taken["locks"][0]["fence"])
+            fences.append(taken["locks"][0]["fence"])
     send(site, token, "/v1/locks", session="s-past", resources=["file:way/*.py"])
     send(site, token, "/v1/locks/release", session="s-past", resources=["file:way/*.py"])
     with visit(browser, site) as (page, complaints):
@@ -88,11 +88,11 @@ def test_a_path_has_its_newest_history(browser: Browser, run: tuple[Site, list[S
         expect(periods).to_have_count(61)
         shown = [int(text.split("fence ")[1].split(",")[0]) for text in periods.all_inner_texts()]
         assert shown == sorted(shown, reverse=True)
-        to(page, "/locks?on=file%3Away%2Fa.py", fences[29])
+        to(page, "/locks?on=file%3Away%2Fa.py", fences[59])
         expect(periods).to_have_count(30)
         page.reload()
         expect(periods).to_have_count(30)
-        to(page, "/locks?on=file%3Away%2Fa.py", fences[39])
+        to(page, "/locks?on=file%3Away%2Fa.py", fences[79])
         page.get_by_role("button", name="Earlier ones").click()
         expect(periods).to_have_count(40)
         go(page, "/locks?on=file%3Away%2F%7B")
