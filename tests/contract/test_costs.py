@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
@@ -358,14 +359,15 @@ def test_syncs_of_the_server(
 ) -> None:
     """One commit is one sync of the server's write-ahead log; whoever is woken costs none.
 
-    The server syncs for purposes of its own, too, and never less for it: the least of several runs counts.
+    The server syncs for purposes of its own, too, and where its WAL writer is first, it reports that later:
+    the middle of several runs counts.
     """
     url = postgres_server.fresh_url(shaped)
     with closing(TaskCoordinator.open(url)) as coordinator:
         coordinator.claim_task(tenant, "shop", "warm", "agent", "warm")
     runs = [syncs_of_run(postgres_server, url, tenant, f"run-{number}") for number in range(3)]
-    least = {name: min(run[name] for run in runs) for name in runs[0]}
-    assert least == {**dict.fromkeys(WRITING, TIMES * SYNCS["postgresql"]), **dict.fromkeys(READING, 0)}
+    middle = {name: median(run[name] for run in runs) for name in runs[0]}
+    assert middle == {**dict.fromkeys(WRITING, TIMES * SYNCS["postgresql"]), **dict.fromkeys(READING, 0)}
 
 
 TIMES = 8

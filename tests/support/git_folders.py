@@ -1,16 +1,18 @@
 """Real repositories for tests, made by git itself and free of whatever this machine has configured."""
 
 import atexit
+import fcntl
 import functools
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from coord.host.repository import Repository, find_repository
+from tests.support.servers.server import TEMPLATES
 
 PLAIN = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
@@ -43,29 +45,42 @@ def empty_repository(folder: Path) -> None:
 
 @functools.cache
 def _empty_template() -> Path:
-    """Make a repository once for all tests of this process: that takes git three times as long as a copy."""
-    folder = Path(tempfile.mkdtemp(prefix="coord-template-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with _usual_umask():
+    def make(folder: Path) -> None:
         git(folder, "init", "-q")
-    for sample in (folder / ".git/hooks").glob("*.sample"):
-        if sample.name != "pre-commit.sample":  # one sample tests what all of them would
-            sample.unlink()
-    folder.chmod(0o755)
-    return folder
+        for sample in (folder / ".git/hooks").glob("*.sample"):
+            if sample.name != "pre-commit.sample":  # one sample tests what all of them would
+                sample.unlink()
+
+    return _made_once("git-empty", make)
 
 
 @functools.cache
 def _template() -> Path:
-    """Make a repository with a commit once for all tests of this process."""
-    folder = Path(tempfile.mkdtemp(prefix="coord-template-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with _usual_umask():
+    def make(folder: Path) -> None:
         empty_repository(folder)
         (folder / "src").mkdir()
         (folder / "src/app.py").write_text("app\n")
         git(folder, "add", ".")
         git(folder, "commit", "-q", "-m", "first")
+
+    return _made_once("git", make)
+
+
+def _made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that one process makes for all of a test run: a copy takes a third of the time."""
+    home = os.environ.get(TEMPLATES)
+    if home is None:
+        home = tempfile.mkdtemp(prefix="coord-templates-")
+        atexit.register(shutil.rmtree, home, ignore_errors=True)
+    folder, new = Path(home, name), Path(home, f"{name}.new")
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            shutil.rmtree(new, ignore_errors=True)  # of a process that was killed
+            with _usual_umask():
+                new.mkdir()
+                make(new)
+            new.rename(folder)
     return folder
 
 

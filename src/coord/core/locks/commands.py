@@ -320,7 +320,7 @@ class ListLockPeriods(Command, frozen=True):
     all; with `resources` only locks that overlap them, each in its own repository.
     """
 
-    rule = "coord.core.locks.periods:list_lock_periods"
+    rule = "coord.core.locks.queries:list_lock_periods"
     reply = LockPeriods
     reads_only = True
     space: str = ""

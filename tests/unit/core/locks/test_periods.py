@@ -4,7 +4,7 @@ import pytest
 
 from coord.core.errors import Invalid
 from coord.core.identity import Caller
-from coord.core.locks import periods as rules
+from coord.core.locks import queries as rules
 from coord.core.locks.commands import ListLockPeriods, LockPeriod, ReleaseLocks
 from tests.support.lock_harness import LockHarness
 from tests.support.store_harness import StoreHarness, open_store_harness
