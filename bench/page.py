@@ -79,7 +79,8 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
             link = Place(hub, repository, environ).link("view")
             with browsing(link, hub.url) as page:
                 yield from large_store(page, hub.url, store, pace)
-                yield from page_views.all_views(page, hub.url, store, _steadily(engine), pace)
+                write = _steadily(engine, 20 if scale is TINY else EVENTS_PER_S)
+                yield from page_views.all_views(page, hub.url, store, write, pace)
                 seconds = 1.0 if scale is TINY else 20.0 if scale is FULL else 8.0
                 yield from to_the_pixel(page, hub.url, engine, store, seconds)
                 watched, rest_ms = (200, 100) if scale is TINY else (WATCHED, 3000)
@@ -179,12 +180,12 @@ def _write(engine: Engine, seconds: float) -> None:
         _touch(engine, number)
 
 
-def _steadily(engine: Engine) -> Callable[[], None]:
-    """Return what writes one entry after the other, at most at the steady rate."""
+def _steadily(engine: Engine, per_s: int) -> Callable[[], None]:
+    """Return what writes one entry after the other, at most at a steady rate."""
     numbers = itertools.count()
 
     def write() -> None:
-        time.sleep(1 / EVENTS_PER_S)
+        time.sleep(1 / per_s)
         _touch(engine, next(numbers))
 
     return write

@@ -13,7 +13,7 @@ from tests.simulation.lock_world import LockWorld
 from tests.simulation.replay import run_lock_seed
 from tests.simulation.resources import REPOSITORY, RESOURCES, RING, is_path, overlap
 
-SEEDS = 3_000 if os.environ.get("COORD_SOAK") else 50
+SEEDS = 3_000 if os.environ.get("COORD_SOAK") else 30
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 KNOWN = [int(line.split()[0]) for line in (HERE / "lock_seeds.txt").read_text().splitlines()[1:]]

@@ -11,7 +11,7 @@ from tests.simulation.oracles.plans import OVER
 from tests.simulation.plan_world import PlanWorld
 from tests.simulation.replay import run_plan_seed
 
-SEEDS = 3_000 if os.environ.get("COORD_SOAK") else 25
+SEEDS = 3_000 if os.environ.get("COORD_SOAK") else 20
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 KNOWN = [int(line.split()[0]) for line in (HERE / "plan_seeds.txt").read_text().splitlines()[1:]]

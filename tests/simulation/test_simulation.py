@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.replay import run_seed
 from tests.simulation.world import World
 
-SEEDS = 5_000 if os.environ.get("COORD_SOAK") else 200
+SEEDS = 5_000 if os.environ.get("COORD_SOAK") else 100
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 KNOWN = [int(line.split()[0]) for line in (HERE / "seeds.txt").read_text().splitlines()[1:]]
