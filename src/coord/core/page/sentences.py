@@ -14,7 +14,7 @@ SENTENCES = {
     "session.registered": "{session} started[ as {role}][ with {tool}][ ({model})][, started by {parent}]",
     "session.updated": "{session} is {state}",
     "session.ended": "[!end_reason=dead {session} ended: {end_reason}][?end_reason=dead {session} died]"
-    "[, by {by}][, followed by {successor}][ ({evidence})]",
+    "[, by {by}][, followed by {successor}][!end_reason=dead  ({evidence})]",
     "session.hung": "{session} has been silent for {silent_s}",
     "session.compacted": "The context of {session} was compacted",
     "file.edited": "{session} edited {resource}[ and {others} more]",
