@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.git_folders import made_repository
 from tests.support.hub.process import PATIENCE_S, RunningHub, private_home, serving
+from tests.support.servers.server import poll_until
 
 CHROMIUM = shutil.which("chromium") or ""
 PATIENCE_MS = PATIENCE_S * 1000
@@ -71,6 +72,21 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         with closing(browser):
             yield browser
+
+
+def until(page: Page, script: str) -> Any:
+    """Return what a script gives once that is true.
+
+    The policy of the page lets no timer evaluate a text: `wait_for_function` fails unless it is true at once.
+    """
+    found: list[Any] = [None]
+
+    def look() -> Any:
+        found[0] = page.evaluate(script)
+        return found[0]
+
+    poll_until(look, PATIENCE_S, f"not true: {script}")
+    return found[0]
 
 
 @contextmanager

@@ -2,17 +2,19 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Request, WebSocket, expect
 
 from coord.core.tokens.schema import Role
 from coord.transports.hub.page.assets import FOLDER
 from tests.support.hub.browsing import PATIENCE_MS, watched
+from tests.support.hub.process import PATIENCE_S
 from tests.support.hub.site import Site
+from tests.support.servers.server import poll_until
 
 PROJECT = "shop"
 CREW = ("ada", "bob", "cleo", "dan")
@@ -33,6 +35,7 @@ TASKS = (
     ("search", "Find what somebody looks for", ()),
 )
 HEADERS = {"Content_Type": "application/json", "Coord_Repository": "shop"}
+TWO_FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _PATH = re.compile(r'\bpath: "(/[^"]*)"')
 
 
@@ -118,3 +121,48 @@ def go(page: Page, path: str) -> None:
         "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }", path
     )
     expect(page.locator("main .skeleton")).to_have_count(0)
+
+
+def show(page: Page, path: str) -> None:
+    """Show another view, and wait until everything that it asks for is drawn."""
+    traffic = Traffic(page)
+    go(page, path)
+    traffic.settle()
+    traffic.end()
+
+
+class Traffic:
+    """The requests of a page, and its connections, as they come."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._open: set[Request] = set()
+        self.requests: list[str] = []
+        self.sockets: list[WebSocket] = []
+        self._heard: dict[Any, Callable[[Any], None]] = {
+            "request": self._begin,
+            "requestfinished": lambda request: self._open.discard(request),
+            "requestfailed": lambda request: self._open.discard(request),
+            "websocket": lambda socket: self.sockets.append(socket),
+        }
+        for event, heard in self._heard.items():
+            page.on(event, heard)
+
+    def end(self) -> None:
+        """Hear no more of the page."""
+        for event, heard in self._heard.items():
+            self._page.remove_listener(event, heard)
+
+    def _begin(self, request: Request) -> None:
+        if not request.url.endswith("/icon.svg"):  # a browser loads it when it likes, once
+            self._open.add(request)
+            self.requests.append(f"{request.method} {request.url}")
+
+    def settle(self) -> None:
+        """Wait until all requests are answered, and drawing the answers asks for nothing more."""
+        poll_until(self._is_quiet, PATIENCE_S, "the page still asks")
+
+    def _is_quiet(self) -> bool:
+        before = len(self.requests)
+        self._page.evaluate(TWO_FRAMES)
+        return not self._open and len(self.requests) == before

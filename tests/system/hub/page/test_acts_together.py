@@ -9,13 +9,14 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from coord.core.tokens.schema import Role
-from tests.support.hub.browsing import PATIENCE_MS
+from tests.support.hub.browsing import PATIENCE_MS, until
 from tests.support.hub.page_site import PROJECT, fill, go, live, login_link, send, visit
 from tests.support.hub.site import Site, open_site
 
 pytestmark = pytest.mark.timeout(300)
 expect.set_options(timeout=PATIENCE_MS)
 FOCUSED = "document.activeElement.closest('[data-row]')?.innerText ?? ''"
+FOCUS_IN_VIEW = "Boolean(document.activeElement.closest('main'))"
 CODE = re.compile(r"[A-Z]{3,}_|\b[45]\d\d\b|[a-z]+_[a-z]+")
 """What no person should have to read."""
 
@@ -136,9 +137,7 @@ def test_a_late_answer_and_a_record_that_vanished_are_refused_with_words(
         expect(page.locator("dialog .problem")).to_contain_text("was withdrawn")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
-        page.wait_for_function(
-            "document.activeElement !== document.body"
-        )  # the closed dialog is told so later
+        until(page, FOCUS_IN_VIEW)
         go(page, "/locks?on=name%3Abrief")
         button = begin(page, "release")
         unlock(site, token, "brief")
@@ -147,7 +146,7 @@ def test_a_late_answer_and_a_record_that_vanished_are_refused_with_words(
         expect(page.locator("dialog .problem")).to_contain_text("nobody else holds name:brief now")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
-        page.wait_for_function("document.activeElement.closest('main')")
+        until(page, FOCUS_IN_VIEW)
         assert [each for each in complaints if "409" not in each and "404" not in each] == []
 
 

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Request, WebSocket
 
 from coord.transports.hub.streams import feed
 from tests.support.hub.browsing import chromium
-from tests.support.hub.page_site import fill, go, live, views, visit
+from tests.support.hub.page_site import Traffic, fill, go, live, views, visit
 from tests.support.hub.site import Site, open_site
 
 pytestmark = pytest.mark.timeout(300)
@@ -45,34 +44,20 @@ def site() -> Iterator[Site]:
         yield found
 
 
-def follow(page: Page) -> tuple[list[str], list[WebSocket]]:
-    """Return the requests of a page, and its connections, as they come."""
-    requests: list[str] = []
-    sockets: list[WebSocket] = []
-
-    def asked(request: Request) -> None:
-        if not request.url.endswith("/icon.svg"):  # a browser loads it when it likes, once
-            requests.append(f"{request.method} {request.url}")
-
-    page.on("request", asked)
-    page.on("websocket", lambda socket: sockets.append(socket))
-    return requests, sockets
-
-
 def test_an_idle_minute(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the clock of the browser a minute further: pings and their answers, nothing else, in any view."""
     with chromium() as browser, visit(browser, site) as (page, complaints):
-        requests, sockets = follow(page)
+        traffic = Traffic(page)
         page.clock.install()
         page.reload()
         live(page)
-        (socket,) = sockets
+        (socket,) = traffic.sockets
         sent: list[Any] = []
         socket.on("framesent", lambda text: sent.append(text))
         for number, path in enumerate(views().values()):
             go(page, path)
-            page.wait_for_load_state("networkidle")
-            requests.clear()
+            traffic.settle()
+            traffic.requests.clear()
             sent.clear()
             reads = CountedReads(monkeypatch, site)
             if number:
@@ -82,9 +67,9 @@ def test_an_idle_minute(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
                     with socket.expect_event("framereceived", lambda text: '"pong"' in str(text)):
                         page.clock.run_for(PING_MS)
                 assert sent == [PING] * PINGS
-            assert requests == [], path
+            assert traffic.requests == [], path
             assert reads.made == [], path
             assert set(sent) <= {PING}, path
             monkeypatch.undo()
-        assert sockets == [socket]
+        assert traffic.sockets == [socket]
         assert complaints == []

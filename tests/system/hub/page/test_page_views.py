@@ -13,9 +13,9 @@ from playwright.sync_api import Browser, Page, expect
 from coord.core.tokens.schema import Role
 from coord.transports.hub.api.routes import every_endpoint
 from tests.support.hub.axe import axe_script, problems
-from tests.support.hub.browsing import PATIENCE_MS
+from tests.support.hub.browsing import PATIENCE_MS, until
 from tests.support.hub.page_events import EVERY_EVENT, SAMPLES
-from tests.support.hub.page_site import PROJECT, fill, go, views, visit
+from tests.support.hub.page_site import PROJECT, fill, go, show, views, visit
 from tests.support.hub.site import Site, open_site
 
 pytestmark = pytest.mark.timeout(300)
@@ -128,12 +128,11 @@ def test_everybody_can_read_every_view(browser: Browser, site: Site, theme: str)
         page.evaluate(ADDED, begun_events())
         found = {}
         for name, path in views().items():
-            go(page, path)
-            page.wait_for_load_state("networkidle")
+            show(page, path)
             shoot(page, f"{name}-{theme}")
             found[name] = problems(page)
         for name, path in {"past": "/now?at=9", "empty": "/locks?at=0", "gone": "/locks?at=99999"}.items():
-            go(page, path)
+            show(page, path)
             found[name] = problems(page)
         go(page, "/now")
         page.locator(ACTS).first.click()
@@ -150,8 +149,7 @@ def test_every_view_fits_a_phone(browser: Browser, site: Site) -> None:
     with visit(browser, site, viewport=PHONE) as (page, complaints):
         page.evaluate(ADDED, begun_events())
         for name, path in views().items():
-            go(page, path)
-            page.wait_for_load_state("networkidle")
+            show(page, path)
             shoot(page, f"{name}-phone")
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], name
             boxes = [link.bounding_box() for link in page.locator("nav li a").all()]
@@ -181,7 +179,7 @@ def test_long_names_and_both_directions_fit(browser: Browser, site: Site) -> Non
             page.set_viewport_size({"width": width, "height": 740})
             page.evaluate("dir => { document.documentElement.dir = dir; }", direction)
             for name, path in {**views(), **long_views}.items():
-                go(page, path)
+                show(page, path)
                 key = f"{name} {direction} {width}"
                 shoot(page, f"long-{key}".replace(" ", "-"))
                 wide = page.evaluate("document.documentElement.scrollWidth")
@@ -201,8 +199,7 @@ def test_everybody_can_read_a_phone_in_the_colours_of_the_system(browser: Browse
         page.evaluate(ADDED, begun_events())
         found = {}
         for name, path in views().items():
-            go(page, path)
-            page.wait_for_load_state("networkidle")
+            show(page, path)
             shoot(page, f"{name}-forced-phone")
             found[name] = [*problems(page), *page.evaluate(UNMARKED)]
         assert {name: each for name, each in found.items() if each} == {}
@@ -274,13 +271,13 @@ def test_what_somebody_reads_stays_in_its_place(browser: Browser, site: Site) ->
     with visit(browser, site, path="/activity") as (page, _):
         page.get_by_role("listitem").nth(30).wait_for()
         page.locator("main coord-list").evaluate("list => { list.scrollTop = 400; }")
-        read = page.wait_for_function(top).json_value()
+        read = until(page, top)
         loaded = int(page.get_by_text(re.compile(r"^\d+ events loaded")).inner_text().split(" ")[0])
         site.write(3, task="newest")
         expect(page.get_by_text(re.compile(rf"^{loaded + 3} events loaded"))).to_be_visible()
         assert page.evaluate(top) == read
         page.locator("main coord-list").evaluate("list => { list.scrollTop = 0; }")
-        page.wait_for_function(f"() => ({top})()?.includes('newest')")
+        until(page, f"() => ({top})()?.includes('newest')")
 
 
 def hostile(value: Any, attacks: Iterator[str]) -> Any:
@@ -313,8 +310,7 @@ def test_stored_text_never_runs(browser: Browser, site: Site) -> None:
         page.evaluate(ADDED, hostile_events())
         shown = ""
         for path in views().values():
-            go(page, path)
-            page.wait_for_load_state("networkidle")
+            show(page, path)
             shown += page.inner_text("main")
             assert page.locator("main img, main script, main style").count() == 0
         page.keyboard.press(":")
@@ -344,10 +340,8 @@ def test_viewers_only_look(browser: Browser, site: Site) -> None:
     with visit(browser, site, Role.VIEW) as (page, complaints), visit(browser, site) as (admin, _):
         acts = 0
         for name, path in views().items():
-            go(page, path)
-            go(admin, path)
-            page.wait_for_load_state("networkidle")
-            admin.wait_for_load_state("networkidle")
+            show(page, path)
+            show(admin, path)
             acts += admin.locator(ACTS).count()
             assert page.locator(ACTS).count() == 0, name
         assert acts > 0

@@ -33,6 +33,7 @@ async function load(key, span, context) {
       const numbers = await get("/v1/page/numbers", {since: seconds ? Math.max(0, Math.round(now) - seconds * 1000) : 0, buckets: BUCKETS[span], until: earlier ? state.at : ""});
       whole = numbers.whole;
       numbers.most = seconds ? BUCKETS[span] + 1 : Infinity;
+      numbers.askedAt = state.offset;
       if (whole && earlier) await addEntries(numbers, state, () => mine === run);
       if (mine !== run) return;
       loaded.value = {key, numbers, error: null, version: loaded.peek().version + 1};
@@ -66,7 +67,7 @@ function follow(context, span) {
   const {state, now} = context, {key, numbers, error} = loaded.peek();
   if (!numbers?.whole || error || busy === key) return;
   const fresh = recentEntries().filter((entry) => entry.offset > numbers.offset);
-  if (isAhead(numbers, context) || (state.offset > numbers.offset && (!fresh.length || fresh[0].offset !== numbers.offset + 1) && fresh.length !== state.offset - numbers.offset)) {
+  if (isAhead(numbers, context) || (state.offset > numbers.offset && state.offset !== numbers.askedAt && (!fresh.length || fresh[0].offset !== numbers.offset + 1) && fresh.length !== state.offset - numbers.offset)) {
     queueMicrotask(() => void load(key, span, context));
     return;
   }
