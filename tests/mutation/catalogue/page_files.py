@@ -32,6 +32,20 @@ MUTANTS = [
         (f"{ASSETS}::test_every_file_is_served_once_it_is_needed[index.html]",),
     ),
     Mutant(
+        "a module is served without the lines of its comments",
+        f"{HUB}.page.assets:_FOR_READERS",
+        '(//.*)?"',
+        '(//.*\\n)?"',
+        (f"{ASSETS}::test_every_file_is_served_once_it_is_needed[app.js]",),
+    ),
+    Mutant(
+        "a text of a module is taken for a comment",
+        f"{HUB}.page.assets:_FOR_READERS",
+        "^[ \\t]*(//.*)?",
+        "^[ \\t]*|//.*",
+        (f"{ASSETS}::test_a_module_means_the_same_as_it_is_served",),
+    ),
+    Mutant(
         "text may become HTML",
         f"{HUB}.page.assets:CSP",
         "require-trusted-types-for 'script'; ",
@@ -80,13 +94,6 @@ MUTANTS = [
         "found is None or ",
         "True or ",
         (f"{TESTS}/api/test_setup.py::test_a_viewer_sees_hooks_and_many_who_look_cost_one_check",),
-    ),
-    Mutant(
-        "a text of a module is taken for a comment",
-        f"{HUB}.page.assets:_COMMENT_LINE",
-        "^[ \\t]*//",
-        "//",
-        (f"{ASSETS}::test_every_file_is_served_once_it_is_needed[core/report.js]",),
     ),
     Mutant(
         "a token of one project reads the claims of all",

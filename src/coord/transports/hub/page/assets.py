@@ -1,8 +1,8 @@
 """The files of the page: found once, kept in memory, and the same for everybody, so they need no token.
 
 Only what `static/` holds at the start is ever served: a request is looked up among those names and reaches no
-file system, and a link in the folder is left out. Comments of our modules are for readers of the repository;
-they would be a twelfth of what a browser loads, so their lines are empty there.
+file system, and a link in the folder is left out. Comments and indentation of our files are for readers
+of the repository. They would be a tenth of the bytes that a browser loads, so they are not sent.
 """
 
 import gzip
@@ -54,7 +54,11 @@ CSP = (
 """Nothing but our own files runs or is loaded, and only lit-html makes HTML of text: its own templates."""
 VENDOR = "vendor"
 _COMPRESSED_FROM = 512
-_COMMENT_LINE = re.compile(rb"^[ \t]*//.*$", re.MULTILINE)
+_FOR_READERS = {
+    ".js": re.compile(rb"^[ \t]*(//.*)?", re.MULTILINE),
+    ".css": re.compile(rb"/\*.*?\*/\s*|^\s+", re.MULTILINE | re.DOTALL),
+}
+"""Parts of our files that are not sent. A module keeps its lines: errors name those of the repository."""
 
 
 class Asset(NamedTuple):
@@ -93,8 +97,8 @@ def find_assets(folder: Path) -> dict[str, Asset]:
 
 def _asset(path: Path, *, own: bool) -> Asset:
     body = path.read_bytes()
-    if own and path.suffix == ".js":
-        body = _COMMENT_LINE.sub(b"", body)  # and line numbers stay those of the repository
+    if own and (for_readers := _FOR_READERS.get(path.suffix)):
+        body = for_readers.sub(b"", body)
     compressed = gzip.compress(body, 9, mtime=0) if len(body) >= _COMPRESSED_FROM else b""
     etag = sha256(body).hexdigest()[:32]
     return Asset(body, compressed if len(compressed) < len(body) else b"", TYPES[path.suffix], etag)

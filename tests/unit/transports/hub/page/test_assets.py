@@ -1,7 +1,10 @@
 """The files of the page: those that were there at the start, public, compressed, and with an ETag."""
 
 import gzip
+import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +15,8 @@ from coord.transports.hub.page.assets import CSP, FOLDER, ROUTES, TYPES, assets,
 from tests.support.hub.site import Site, open_site
 
 BUDGET_BYTES = 150 * 1024
+HERE = Path(__file__).parent
+NODE = shutil.which("node") or ""
 
 
 @pytest.fixture(scope="module")
@@ -39,27 +44,53 @@ def test_the_policy_allows_nothing_inline_and_nothing_foreign() -> None:
 
 
 def served(name: str) -> bytes:
-    """Return a file as it is to be served: without the comments of our own modules, and with all lines."""
+    """Return a file as it is to be served: our own without comments and indentation."""
     data = (FOLDER / name).read_bytes()
-    if not name.endswith(".js") or name.startswith("vendor/"):
+    if name.startswith("vendor/") or not name.endswith((".js", ".css")):
         return data
-    return b"\n".join(b"" if is_comment(line) else line for line in data.split(b"\n"))
+    if name.endswith(".css"):
+        lines = re.sub(rb"/\*[^*]*\*/", b"", data).split(b"\n")
+        return b"\n".join([each.lstrip() for each in lines if each.strip()]) + b"\n"
+    lines = [line.lstrip(b" \t") for line in data.split(b"\n")]
+    return b"\n".join(b"" if line.startswith(b"//") else line for line in lines)
 
 
-def is_comment(line: bytes) -> bool:
-    return line.lstrip(b" \t").startswith(b"//")
+@pytest.mark.skipif(not NODE, reason="node is not installed: the package of your system")
+def test_a_module_means_the_same_as_it_is_served() -> None:
+    """Each token is the same, also in strings; only lines of markup lose white space at their head."""
+    own = [name for name in assets() if name.endswith(".js") and not name.startswith("vendor/")]
+    assert len(own) > 40
+    pairs = {name: [(FOLDER / name).read_text(), assets()[name].body.decode()] for name in own}
+    assert changes(pairs) == {}
 
 
-def test_what_looks_like_a_comment_is_one() -> None:
-    """A line of a template that begins with two slashes would be lost; outside of one, marks are even."""
-    for path in FOLDER.rglob("*.js"):
-        marks, inside = 0, []
-        for line in path.read_bytes().split(b"\n") if "vendor" not in path.parts else ():
-            if is_comment(line):
-                inside += [line] if marks % 2 else []
-            else:
-                marks += line.count(b"`") - line.count(b"\\`")
-        assert inside == [], path.name
+@pytest.mark.skipif(not NODE, reason="node is not installed: the package of your system")
+@pytest.mark.parametrize(
+    ("original", "served"),
+    [
+        ("const text = `one\n  two`;", "const text = `one\ntwo`;"),
+        ("html`<pre>one\n  two</pre>`;", "html`<pre>one\ntwo</pre>`;"),
+        ('html`<p title="one\n  two">x</p>`;', 'html`<p title="one\ntwo">x</p>`;'),
+        ("html`<p>\n  // said\n</p>`;", "html`<p>\n\n</p>`;"),
+        ("one();\n  // two\nthree();", "one();\n"),
+    ],
+)
+def test_what_a_reader_would_miss_is_noticed(original: str, served: str) -> None:
+    assert changes({"a.js": [original, served]}) != {}
+
+
+def changes(pairs: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return what became different in modules; a module that does not parse is a difference, too."""
+    command = [NODE, "--expose-internals", str(HERE / "compare_modules.mjs")]
+    done = subprocess.run(command, input=json.dumps(pairs), capture_output=True, text=True, check=False)
+    found: dict[str, list[str]] = json.loads(done.stdout) if done.returncode == 0 else {"": [done.stderr]}
+    return found
+
+
+def test_no_text_of_a_style_looks_like_a_comment() -> None:
+    for path in (FOLDER / "style").glob("*.css"):
+        texts = re.findall(r"""(["'])(.*?)\1""", path.read_text())
+        assert [each for _, each in texts if "/*" in each or "*/" in each] == [], path.name
 
 
 @pytest.mark.parametrize("name", sorted(assets()))
