@@ -8,7 +8,9 @@ import pytest
 from coord.transports.hub.streams import feed
 from tests.support.hub.browsing import chromium
 from tests.support.hub.page_site import Traffic, fill, go, live, views, visit
+from tests.support.hub.process import PATIENCE_S
 from tests.support.hub.site import Site, open_site
+from tests.support.servers.server import poll_until
 
 pytestmark = pytest.mark.timeout(300)
 READS = ("load", "tail", "get", "scan", "history")
@@ -45,7 +47,10 @@ def site() -> Iterator[Site]:
 
 
 def test_an_idle_minute(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the clock of the browser a minute further: pings and their answers, nothing else, in any view."""
+    """With the clock of the browser a minute further: pings and their answers, nothing else, in any view.
+
+    A commit at the end is read, and that is counted.
+    """
     with chromium() as browser, visit(browser, site) as (page, complaints):
         traffic = Traffic(page)
         page.clock.install()
@@ -71,5 +76,8 @@ def test_an_idle_minute(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
             assert reads.made == [], path
             assert set(sent) <= {PING}, path
             monkeypatch.undo()
+        reads = CountedReads(monkeypatch, site)
+        site.write()
+        poll_until(lambda: "tail" in reads.made, PATIENCE_S, "no read was counted")
         assert traffic.sockets == [socket]
         assert complaints == []
