@@ -85,7 +85,7 @@ def show(folder: Path, args: argparse.Namespace) -> int:
         f"real git: the shell of one writes over another's file, and one merges when it is too late.\n"
     )
     with serving(folder) as address:
-        print(f"They share one hub at {address} (coord serve). Watch them there; the link works once:\n")
+        print(f"They share one hub at {address} (coord serve). Watch and steer them; the link works once:\n")
         print(f"  {page_link(folder)}\n", flush=True)
         if args.wait:
             wait("begin")

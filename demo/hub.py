@@ -33,9 +33,12 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def page_link(folder: Path) -> str:
-    """Return a link to the page of the hub; on a desktop the page opens by itself."""
+    """Return a link to the page of the hub; on a desktop the page opens by itself.
+
+    A visitor may try everything there, as an admin: the repository is for the demo only.
+    """
     browser = ["--browser"] if sys.stdout.isatty() and _has_desktop() else []
-    command = [sys.executable, "-m", "coord", "open", "--role", "operate", *browser]
+    command = [sys.executable, "-m", "coord", "open", "--role", "admin", *browser]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     link: str = json.loads(done.stdout)["url"]
     return link

@@ -1,6 +1,7 @@
 """The demo as somebody runs it, and its proof against logs that were tampered with."""
 
 import io
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 from rich.console import Console
@@ -94,19 +96,33 @@ def assert_git_act_shown(told: str) -> None:
     assert "2 branches merged, 1 refused, 1 overwrite caught, main intact" in told
 
 
+def role_of(address: str, code: str) -> str:
+    """Log in with a link as a browser does; return the role that it has then."""
+    body = json.dumps({"once": code}).encode()
+    headers = {"Content-Type": "application/json", "Origin": address}
+    with urlopen(Request(f"{address}/login", body, headers)) as answer:
+        cookie = answer.headers["Set-Cookie"].partition(";")[0]
+    with urlopen(Request(f"{address}/v1/page", headers={"Cookie": cookie})) as answer:
+        return str(json.load(answer)["who"]["role"])
+
+
 def test_an_interrupted_run_stops_its_workers(tmp_path: Path) -> None:
     """Ctrl-C ends the demo with 130, without a worker left running or stopped."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = demo_command("--keep")
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
+        role = ""
         for line in run.stdout:
+            if found := re.search(r"(http://\S+)/login#(\S+)", line):
+                role = role_of(*found.groups())
             if "is frozen until" in line:
                 break
         working = processes_naming(f"{tmp_path}/coord-demo-")
         run.send_signal(signal.SIGINT)
         rest = run.stdout.read()
     assert run.returncode == 130, rest
+    assert role == "admin", "a visitor may try everything"
     assert len(working) >= 4  # one may be killed just now, and another not begun yet
     assert "all workers are stopped" in rest
     assert "The repository is kept: " in rest
