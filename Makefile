@@ -12,7 +12,7 @@ CODE := $(wildcard src tests bench demo tools)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test check bench soak format clean venv servers agents
+.PHONY: help demo quick test check bench pictures soak format clean venv servers agents
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ check: venv ## Format, lint, types, import rules, size habits
 
 bench: venv servers ## Measure every store; a table, and JSON beside it
 	@$(BIN)/python -m bench $(ARGS)
+
+pictures: venv servers ## Take the pictures of the documents again, from the demo in a browser (two minutes)
+	@$(BIN)/python -m tools.screenshots $(ARGS)
 
 soak: venv servers agents ## The tests with many more seeds and longer runs (hours)
 	COORD_SOAK=1 $(PYTEST) --timeout 7200 $(ARGS)

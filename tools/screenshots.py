@@ -1,4 +1,4 @@
-"""`python -m tools.screenshots`: run the demo, and take the pictures of its page that the documents show."""
+"""`make pictures`: run the demo, and take the pictures of its page that the documents show."""
 
 import re
 import subprocess
@@ -15,7 +15,13 @@ WAIT_MS = 60_000
 PACE = "6"
 """A run of this pace takes more than a minute, so that every picture finds its moment."""
 LATE = "/why/task/shop%2FD-005-user-guide"
-"""A task that waits for others nearly to the end."""
+"""A task that waits for others nearly to the end: at first for one whose agent asks a person."""
+CLEARED = """() => {
+  for (const each of document.querySelectorAll(".toasts [aria-label=Dismiss]")) each.click();
+  for (const each of [document.scrollingElement, ...document.querySelectorAll("main *")]) each.scrollTop = 0;
+  return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}"""
+"""Shows the head of a view, and no notes: they are about other things than the picture."""
 
 
 def main(folder: Path = IMAGES) -> None:
@@ -30,7 +36,7 @@ def main(folder: Path = IMAGES) -> None:
         found = (re.search(r"http://\S+#\S+", line) for line in demo.stdout)
         link = next(each[0] for each in found if each)
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        with closing(browser), closing(browser.new_page(viewport=SIZE)) as page:
+        with closing(browser), closing(browser.new_page(viewport=SIZE, reduced_motion="reduce")) as page:
             page.goto(link)
             page.get_by_text("Live", exact=True).wait_for()
             assert demo.stdin is not None
@@ -46,6 +52,7 @@ def _take(page: Page, folder: Path) -> None:
     """Take the pictures while the agents work; each waits for something worth showing."""
 
     def shot(name: str) -> None:
+        page.evaluate(CLEARED)
         page.screenshot(path=folder / f"{name}.png")
 
     def go(key: str) -> None:
@@ -53,6 +60,9 @@ def _take(page: Page, folder: Path) -> None:
         page.keyboard.press(key)
 
     page.get_by_text("asks").first.wait_for(timeout=WAIT_MS)
+    page.goto(re.sub(r"(http://[^/]+).*", r"\1", page.url) + LATE)
+    page.get_by_label("What frees it").get_by_text("Answer").first.wait_for(timeout=WAIT_MS)
+    shot("why")
     go("l")
     page.get_by_text(re.compile(r"[2-9] locks · [1-9] wait")).wait_for(timeout=WAIT_MS)
     shot("locks")
@@ -63,10 +73,6 @@ def _take(page: Page, folder: Path) -> None:
     page.get_by_text(re.compile(r"Done\s*[1-9]")).first.wait_for(timeout=WAIT_MS)
     page.get_by_text(re.compile(r"In progress\s*[3-9]")).wait_for(timeout=WAIT_MS)
     shot("plan")
-    page.goto(re.sub(r"(http://[^/]+).*", r"\1", page.url) + LATE)
-    page.locator("main ol, main ul").first.wait_for(timeout=WAIT_MS)
-    shot("why")
-    go("p")
     page.get_by_text(re.compile(r"Done\s*(8|9|1\d)")).first.wait_for(timeout=WAIT_MS)
     page.keyboard.press("h")
     slider = page.get_by_role("slider")
