@@ -154,7 +154,7 @@ MUTANTS = [
         "coord.transports.hub.api.endpoints.waiting:_wait_in_queue",
         'await asking.ask(WithdrawWait(caller, key), command_id="")',
         "pass",
-        (f"{TESTS}/test_offsets.py::test_a_hub_that_stops_leaves_no_request_in_the_queue",),
+        (f"{TESTS}/test_offsets.py::test_when_nothing_can_be_waited_for_no_request_stays_in_the_queue",),
     ),
     Mutant(
         "a notification is answered",

@@ -154,6 +154,9 @@ class Feed:
     async def _follow(self, window: Window) -> None:
         watcher = self._hub.watcher(self._store, self._tenant)
         while self.subscribers and not self._hub.stopping.is_set():
+            if watcher.is_ended:  # nothing would be waited for, and the old store grows no more
+                self._fail(Unavailable("the hub has opened the store again", hint="connect again"))
+                return
             try:
                 page = await self._tail(window.last)
             except Trimmed as error:  # everything behind us is gone: who is not further, starts again

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from coord.transports.hub.api import endpoint
+from coord.transports.hub.api.endpoints import waiting as waiting_requests
 from coord.transports.hub.request import Request
 from tests.support.hub.harness import ADDRESS, HubHarness
 
@@ -109,9 +110,17 @@ def test_a_wait_that_ends_leaves_the_queue(hub: HubHarness) -> None:
     assert waiting == []
 
 
-def test_a_hub_that_stops_leaves_no_request_in_the_queue(hub: HubHarness) -> None:
+@pytest.mark.parametrize("ends", ["the hub stops", "another store replaces this one"])
+def test_when_nothing_can_be_waited_for_no_request_stays_in_the_queue(
+    hub: HubHarness, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wait would return at once, and the next one, too."""
+    monkeypatch.setattr(waiting_requests, "_wait", None)
     hub.ask("POST", "/v1/locks", LOCK)
-    hub.hub.stop()
+    if ends == "the hub stops":
+        hub.hub.stop()
+    else:
+        hub.store.end_waits()
     ended = hub.ask("POST", "/v1/locks", {**LOCK, "session": "s2", "wait_ms": 30_000})
     assert (ended.status, ended.body["outcome"]) == (409, "waiting")
     waiting = [each for each in hub.ask("GET", "/v1/locks/requests").body if not each["denied"]]

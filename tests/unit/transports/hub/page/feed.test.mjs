@@ -127,6 +127,34 @@ test("a closed socket is tried again, later each time, until it works", async ()
   assert.equal(world.feed.attempt, 0);
 });
 
+test("after an end it goes on by itself: with the store that the hub has now, and with its offsets", async () => {
+  const leap = 2 ** 40 + 7;
+  world.say({type: "entry", offset: 6, at: 1, events: []});
+  world.say({type: "end", offset: 6, reason: "the hub has opened the store again"});
+  world.answer = async () => ({offset: leap, who: {}});
+  world.socket.onclose();
+  await world.pass(500);
+  assert.equal(world.socket.offset, leap);
+  world.say({type: "begin", offset: leap});
+  world.say({type: "entry", offset: leap + 1, at: 2, events: []});
+  assert.deepEqual(world.names().slice(-4), ["loading", `snapshot ${leap}`, "live", `entry ${leap + 1}`]);
+  assert.equal(world.loads, 2);
+});
+
+for (const [what, say] of Object.entries({"an entry": (offset) => ({type: "entry", offset, at: 1, events: []}), "a resync": (offset) => ({type: "resync", offset})})) {
+  test(`where offsets leap, ${what} costs one new snapshot`, async () => {
+    const leap = 2 ** 40 + 7;
+    world.answer = async () => ({offset: leap, who: {}});
+    world.say(say(leap));
+    await settle();
+    world.say({type: "begin", offset: leap});
+    for (const offset of [leap, leap + 1, leap + 2]) world.say({type: "entry", offset, at: 1, events: []});
+    await world.pass(12_000);
+    assert.deepEqual(world.names().slice(-5), ["loading", `snapshot ${leap}`, "live", `entry ${leap + 1}`, `entry ${leap + 2}`]);
+    assert.equal(world.loads, 2);
+  });
+}
+
 test("the wait before an attempt grows up to a limit, and differs among pages", () => {
   assert.deepEqual([0, 1, 2, 9, 99].map((attempt) => backoff(attempt, 1)), [500, 1000, 2000, 15_000, 15_000]);
   assert.equal(backoff(2, 0), 1000);

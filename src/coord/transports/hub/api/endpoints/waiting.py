@@ -96,7 +96,7 @@ async def claim_next(asking: Asking) -> Any:
 
 
 def _left_s(asking: Asking, deadline: float) -> float:
-    if asking.hub.stopping.is_set():
+    if asking.hub.stopping.is_set() or asking.store.waits_ended:  # `_wait` would return at once, for ever
         return 0.0
     return deadline - asyncio.get_running_loop().time()
 
