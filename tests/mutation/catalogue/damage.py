@@ -323,9 +323,16 @@ MUTANTS = [
     Mutant(
         "Redis: a page of the log is taken without a look at its offsets",
         "coord.stores.redis.store:RedisStore.tail",
-        "check_page(self._checksums.where, offsets, after, limit, read_point.offset, read_point.floor)",
+        "check_page(self._checksums.where, offsets, before, limit, read_point.offset, read_point.floor)",
         "pass",
         (REDIS_CHANGED, "-k", "moved"),
+    ),
+    Mutant(
+        "Redis: in a raised epoch a missing entry is skipped",
+        "coord.stores.redis.store:RedisStore._before",
+        "int(first or 0) > after",
+        "True",
+        ("tests/unit/stores/redis/test_epochs.py::test_a_reader_may_begin_before_a_raised_epoch",),
     ),
     Mutant(
         "Redis: a damaged list of tombstones leads a trim to live records",

@@ -35,6 +35,7 @@ from coord.stores.contract import (
     check_commit,
     check_format,
 )
+from coord.stores.database import EPOCH_BITS
 from coord.stores.health import Check
 from coord.stores.local.clock import uptime_ms
 from coord.stores.migration import not_installed_error
@@ -193,8 +194,20 @@ class RedisStore(RangeReader):
             raise Trimmed(read_point.floor)
         entries = entries_of(self._checksums, found)
         offsets = [entry.offset for entry in entries]
-        check_page(self._checksums.where, offsets, after, limit, read_point.offset, read_point.floor)
+        before = self._before(after, offsets)
+        check_page(self._checksums.where, offsets, before, limit, read_point.offset, read_point.floor)
         return entries
+
+    def _before(self, after: int, offsets: list[int]) -> int:
+        """Return the offset after which a page has to begin: an earlier epoch if that of `after` begins later.
+
+        A raised epoch begins anywhere, so an offset in front of it has no entry.
+        """
+        base = after >> EPOCH_BITS << EPOCH_BITS
+        if not base or not offsets or offsets[0] == after + 1:
+            return after
+        _, _, (first, *_) = self._read(scripts.tail, base, 1)
+        return base - 1 if int(first or 0) > after else after
 
     def wait(self, after: int, timeout: float) -> bool:
         return self.seen.offset > after or self._database.wait(self._database.number_of(self), after, timeout)

@@ -78,6 +78,36 @@ def test_lost_offsets_never_come_again(forgetful: ForgetfulServer, open_database
     assert not {*lost} & {*offsets(store)}
 
 
+def test_a_reader_may_begin_before_a_raised_epoch(forgetful: ForgetfulServer, open_database: Opener) -> None:
+    """Whoever looks back some offsets, or for a time by halves, asks for offsets that were never given."""
+    database = open_database(forgetful.fresh_store_url())
+    store = database.log("local")
+    write(store, {"k": b"1"})
+    with forgetful.admin() as admin:
+        admin.save()
+        crash(forgetful)
+        new = again(lambda: write(store, {"k": b"2"}))
+        write(store, {"k": b"3"})
+        write(store, {"k": b"4"})
+        for after in (
+            1,
+            2,
+            1 << (EPOCH_BITS - 1),
+            (1 << EPOCH_BITS) - 1,
+            1 << EPOCH_BITS,
+            new - 500,
+            new - 1,
+        ):
+            assert [entry.offset for entry in store.tail(after, 2)] == [new, new + 1]
+        assert [entry.offset for entry in store.tail(0, 2)] == [1, new]
+        log, missing = keys(database)[-1], f"{new + 1}-0"
+        ((_, fields),) = admin.xrange(log, missing, missing)
+        admin.xdel(log, missing)
+        admin.xadd(log, fields, f"{new + 9}-0")  # otherwise their number is wrong
+        with pytest.raises(Corrupt, match=f"{new + 1} is missing"):
+            store.tail(new, 1)
+
+
 def test_versions_that_were_lost_are_stale(forgetful: ForgetfulServer, open_database: Opener) -> None:
     """An expectation of what was lost conflicts, and so does one of an absence from before."""
     store = open_database(forgetful.fresh_store_url()).log("local")
