@@ -9,7 +9,7 @@ UNIT = "tests/unit/followers/mirrors"
 MIRROR = f"{UNIT}/test_mirror.py"
 LAYOUTS = f"{UNIT}/test_layouts.py"
 KILLED = f"{MIRROR}::test_a_killed_process_writes_each_line_once"
-FOLDER = "coord.followers.mirrors.folder"
+FOLDER = "coord.stores.local.safe_folder"
 WRITER = "coord.followers.mirrors.writer"
 
 MUTANTS = [
@@ -71,7 +71,7 @@ MUTANTS = [
     ),
     Mutant(
         "the shared folder may be open to others",
-        f"{FOLDER}:make_private_folder",
+        f"{FOLDER}:_problem_of",
         "stat.S_IMODE(found.st_mode) & 0o077",
         "False",
         (f"{MIRROR}::test_a_shared_folder_has_to_be_private",),

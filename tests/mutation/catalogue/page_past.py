@@ -5,7 +5,9 @@ from tests.mutation.mutant import Mutant, PageMutant
 PAST = "tests/unit/sdk/page/test_past.py"
 FOLLOWER = "tests/unit/followers/test_past_states.py"
 REPORT = "tests/unit/transports/hub/page/test_report.py"
+STATES = "tests/unit/sdk/page/test_kept_states.py"
 KEPT = "coord.sdk.page.kept_states"
+FOLDER = "coord.stores.local.safe_folder"
 
 MUTANTS = [
     Mutant(
@@ -38,18 +40,80 @@ MUTANTS = [
     ),
     Mutant(
         "everybody may read what is kept",
-        f"{KEPT}:StateFolder._clean",
-        "os.mkdir(folder, 0o700)",
-        "os.mkdir(folder)",
+        f"{FOLDER}:Folder._parent",
+        "os.mkdir(part, FOLDER_MODE, dir_fd=opened)",
+        "os.mkdir(part, dir_fd=opened)",
         (f"{PAST}::test_the_next_process_knows_what_was_kept_in_the_folder",),
     ),
     Mutant(
         "a store without a pin writes into a folder",
         f"{KEPT}:kept_states",
-        " or not os.path.isdir(location.folder)",
+        " or not location.folder",
         "",
         (f"{PAST}::test_without_a_folder_states_stay_in_memory",),
-        also=(f"{KEPT}:StateFolder._clean", "os.mkdir(folder, 0o700)", "os.makedirs(folder)"),
+    ),
+    Mutant(
+        "states are kept behind a link",
+        f"{FOLDER}:_OPEN_FOLDER",
+        "os.O_NOFOLLOW | ",
+        "",
+        (f"{STATES}::test_a_link_leads_nowhere",),
+    ),
+    Mutant(
+        "states are kept where others may write",
+        f"{FOLDER}:Folder._parent",
+        "if private and ",
+        "if False and ",
+        (f"{STATES}::test_a_folder_that_is_open_to_others_is_not_used",),
+    ),
+    Mutant(
+        "a folder of somebody else counts as private",
+        f"{FOLDER}:_problem_of",
+        "found.st_uid != os.geteuid()",
+        "False",
+        (f"{STATES}::test_a_folder_of_another_user_is_not_used",),
+    ),
+    Mutant(
+        "a FIFO is a state",
+        f"{FOLDER}:Folder.names",
+        "(each.is_dir if folders else each.is_file)(follow_symlinks=False)",
+        "True",
+        (f"{STATES}::test_only_regular_files_are_states",),
+    ),
+    Mutant(
+        "a file is unpacked whatever is in it",
+        f"{KEPT}:StateFolder._get",
+        'b"", STATE_BYTES_MAX)\n        if',
+        'b"")\n        if',
+        (f"{STATES}::test_a_small_file_with_much_in_it_is_not_unpacked",),
+    ),
+    Mutant(
+        "files of others are removed",
+        f"{KEPT}:_is_old",
+        "bool(_DRAFT.fullmatch(name)) and ",
+        "True or ",
+        (f"{STATES}::test_names_that_are_not_of_states_are_left_alone",),
+    ),
+    Mutant(
+        "a file that is being written is removed",
+        f"{KEPT}:_is_old",
+        " and _age_s(folder, name) > DRAFT_S",
+        "",
+        (f"{STATES}::test_what_killed_processes_left_is_removed",),
+    ),
+    Mutant(
+        "a file that cannot be removed is read for ever",
+        f"{KEPT}:StateFolder.known",
+        " - self._stuck",
+        "",
+        (f"{STATES}::test_a_file_that_cannot_be_removed_is_not_offered_again",),
+    ),
+    Mutant(
+        "a process that still has an earlier store removes the states of the present one",
+        f"{KEPT}:StateFolder._clean",
+        ' and _digest(f"{pin.store_id}\\n{pin.epoch}") == self._store',
+        "",
+        (f"{STATES}::test_states_of_a_store_that_the_pin_does_not_name_any_more_are_removed",),
     ),
     Mutant(
         "what is missing is made in one go",

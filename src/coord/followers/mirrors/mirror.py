@@ -13,7 +13,6 @@ from coord.followers.follower import Follower, LogSource
 from coord.followers.mirrors.agent_claims import agent_claims_files
 from coord.followers.mirrors.claude_coord import claude_coord_files
 from coord.followers.mirrors.contract import contract_files
-from coord.followers.mirrors.folder import DRAFT, make_private_folder
 from coord.followers.mirrors.log_lines import Line, LogReader
 from coord.followers.mirrors.present import Present, read_present
 from coord.followers.mirrors.state import MirrorState, StateFile
@@ -22,6 +21,7 @@ from coord.followers.mirrors.writer import Tree, write_mirror
 from coord.host.runtime.switched_on import MIRROR_PATHS, switched_on
 from coord.integrations.git.worktree.templates import worktree_roots
 from coord.sdk.log_reader import LoggedEvent
+from coord.stores.local.safe_folder import DRAFT, make_private_folder
 
 PREFIX = "mirror-"
 DUE_NOW = 1

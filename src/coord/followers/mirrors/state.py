@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import msgspec
 
 from coord.core.errors import Corrupt, Unavailable
-from coord.followers.mirrors.folder import FILE_MODE, FOLDER_MODE, Signature
 from coord.stores.local.fair_lock import lock_within
+from coord.stores.local.safe_folder import FILE_MODE, FOLDER_MODE, Signature
 
 FOLDER = "mirrors"
 WAIT_S = 10.0

@@ -10,7 +10,6 @@ from coord.core.messages.quoting import quote_names
 from coord.followers.direct import log_source, runner_name
 from coord.followers.follower import LogSource
 from coord.followers.mirrors.exclude import exclude_from_git
-from coord.followers.mirrors.folder import make_private_folder
 from coord.followers.mirrors.mirror import CLAUDE_COORD, DUE_NOW, PREFIX, Mirror
 from coord.followers.mirrors.present import read_present
 from coord.followers.mirrors.state import ForeignChange, MirrorState, StateFile
@@ -21,6 +20,7 @@ from coord.host.repository import Repository
 from coord.host.runtime.switched_on import switch, switched_on
 from coord.host.store_location import StoreLocation
 from coord.sdk.client.connection import Connection
+from coord.stores.local.safe_folder import make_private_folder
 
 NAMES = tuple(name.removeprefix(PREFIX) for name in FOLLOWERS if name.startswith(PREFIX))
 NAMED_MAX = 3

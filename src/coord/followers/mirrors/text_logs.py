@@ -7,9 +7,9 @@ each part is: what a killed process wrote behind that is overwritten. Two parts 
 import os
 from collections.abc import Sequence
 
-from coord.followers.mirrors.folder import FILE_MODE, FOLDER_MODE
 from coord.followers.mirrors.log_lines import LOGS, Line
 from coord.followers.mirrors.state import LogFile, MirrorState
+from coord.stores.local.safe_folder import FILE_MODE, FOLDER_MODE
 
 PART_BYTES_MAX = 128 * 1024
 

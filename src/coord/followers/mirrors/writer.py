@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from coord.core.errors import CoordError
 from coord.core.messages.quoting import quote_names
-from coord.followers.mirrors.folder import Blocked, Folder
 from coord.followers.mirrors.state import FileNote, MirrorState, Root, StateFile
+from coord.stores.local.safe_folder import Blocked, Folder
 
 logger = logging.getLogger("coord.mirrors")
 NAMED_MAX = 3

@@ -11,13 +11,13 @@ import pytest
 import coord as sdk
 from coord.followers.direct import log_source
 from coord.followers.mirrors import switching, text_logs
-from coord.followers.mirrors.folder import DRAFT
 from coord.followers.mirrors.mirror import ContractMirror
 from coord.followers.mirrors.switching import mirror_info, mirror_on
 from coord.followers.runner import Runner
 from coord.host.runtime.switched_on import switch, switched_on
 from coord.sdk.client.client import Client
 from coord.sdk.log_reader import logged_events
+from coord.stores.local.safe_folder import DRAFT
 from coord.transports.hub.followers.run import LogFollowers
 from tests.support.cli import Coord
 from tests.support.git_folders import git

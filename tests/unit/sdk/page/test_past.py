@@ -151,8 +151,13 @@ def test_kept_states_stay_evenly_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(late - early for early, late in pairwise(offsets)) <= 64
 
 
-def test_without_a_folder_states_stay_in_memory(tmp_path: Path) -> None:
-    missing = StoreLocation("memory:", "", None, "store", 0, str(tmp_path / "none"))
+@pytest.mark.parametrize("folder", ["none", ""])
+def test_without_a_folder_states_stay_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    missing = StoreLocation("memory:", "", None, "store", 0, folder)
     kept = kept_states.kept_states(missing, "local")
     kept.keep(PageState(3, 4))
-    assert ([*kept.known()], [*tmp_path.iterdir()]) == ([(3, 4)], [])
+    assert ([*kept.known()], kept.read(kept.known()[0])) == ([(3, 4)], PageState(3, 4))
+    assert [*tmp_path.iterdir()] == []

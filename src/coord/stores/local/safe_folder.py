@@ -15,7 +15,7 @@ from coord.core.errors import Refused, Unavailable
 
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 DRAFT = ".coord-mirror-draft"
-"""The name of a file that is not complete. Only one process writes a mirror at a time."""
+"""The name of a file that is not complete; processes that write at the same time need different ones."""
 READ_BYTES_MAX = 4 * 1024 * 1024
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -34,12 +34,13 @@ class Blocked(Refused):
 
 
 class Folder:
-    """A folder of a mirror, with its files by their paths relative to it."""
+    """A folder with its files by their paths relative to it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, opened: int | None = None) -> None:
+        """`opened`: its descriptor, if it is open already."""
         self.path = path
         try:
-            self._fd = os.open(path, _OPEN_FOLDER)
+            self._fd = os.open(path, _OPEN_FOLDER) if opened is None else opened
         except OSError as error:
             raise _not_usable(path, error) from error
 
@@ -59,33 +60,56 @@ class Folder:
         except Blocked:
             return True
 
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a file; None if it does not exist."""
+    def private(self, name: str, *, make: bool = False) -> "Folder":
+        """Open a folder in it that only this user can use, as are those above it."""
+        path = f"{self.path}/{name}"
+        try:
+            with self._parent(f"{name}/", make=make, private=True) as opened:
+                if opened is None:
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+                return Folder(path, os.dup(opened))
+        except OSError as error:
+            raise _not_usable(path, error) from error
+
+    def names(self, *, folders: bool = False) -> list[str]:
+        """Return the names of the regular files in it, or of the folders."""
+        try:
+            with os.scandir(self._fd) as entries:
+                return [
+                    each.name
+                    for each in entries
+                    if (each.is_dir if folders else each.is_file)(follow_symlinks=False)
+                ]
+        except OSError as error:
+            raise _not_usable(self.path, error) from error
+
+    def read(self, name: str, bytes_max: int = READ_BYTES_MAX) -> bytes | None:
+        """Return the content of a file, at most its first bytes; None if it does not exist."""
         with self._parent(name) as parent:
             if parent is None or _signature(self.path, name, parent) is None:
                 return None
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             try:
                 with open(os.open(os.path.basename(name), flags, dir_fd=parent), "rb") as file:
-                    return file.read(READ_BYTES_MAX)
+                    return file.read(bytes_max)
             except OSError as error:
                 raise _not_usable(f"{self.path}/{name}", error) from error
 
-    def write(self, name: str, data: bytes) -> Signature:
+    def write(self, name: str, data: bytes, draft: str = DRAFT) -> Signature:
         """Replace a file in one step; a link there is replaced, too, and not what it leads to."""
         last = os.path.basename(name)
         try:
             with self._made_parent(name) as parent:
                 with suppress(FileNotFoundError):
-                    os.unlink(DRAFT, dir_fd=parent)
+                    os.unlink(draft, dir_fd=parent)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 try:
-                    with open(os.open(DRAFT, flags, FILE_MODE, dir_fd=parent), "wb") as file:
+                    with open(os.open(draft, flags, FILE_MODE, dir_fd=parent), "wb") as file:
                         file.write(data)
-                    os.replace(DRAFT, last, src_dir_fd=parent, dst_dir_fd=parent)
+                    os.replace(draft, last, src_dir_fd=parent, dst_dir_fd=parent)
                 except OSError:
                     with suppress(OSError):
-                        os.unlink(DRAFT, dir_fd=parent)
+                        os.unlink(draft, dir_fd=parent)
                     raise
                 return _stat(last, parent)
         except OSError as error:
@@ -149,8 +173,8 @@ class Folder:
             return True
 
     @contextmanager
-    def _parent(self, name: str, *, make: bool = False) -> Iterator[int | None]:
-        """Open the folder of a path; None if it does not exist."""
+    def _parent(self, name: str, *, make: bool = False, private: bool = False) -> Iterator[int | None]:
+        """Open the folder of a path; None if it does not exist. `private`: refuse what others can use."""
         opened = os.dup(self._fd)
         try:
             for part in name.split("/")[:-1]:
@@ -166,6 +190,8 @@ class Folder:
                     raise _not_usable(f"{self.path}/{name}", error) from error
                 os.close(opened)
                 opened = inner
+                if private and (problem := _problem_of(os.fstat(opened))):
+                    raise Blocked(f"{self.path}/{name} {problem}", hint="remove it, or give it mode 700")
             yield opened
         finally:
             os.close(opened)
@@ -190,16 +216,18 @@ def make_private_folder(path: str) -> str:
         found = os.lstat(real)
     except OSError as error:
         raise _not_usable(real, error) from error
-    problem = ""
-    if not stat.S_ISDIR(found.st_mode):
-        problem = "is not a folder"
-    elif found.st_uid != os.geteuid():
-        problem = "belongs to another user"
-    elif stat.S_IMODE(found.st_mode) & 0o077:
-        problem = "is open to other users"
-    if problem:
+    if problem := _problem_of(found):
         raise Refused(f"{real} {problem}", hint="remove it, make it yours with mode 700, or pass --folder")
     return real
+
+
+def _problem_of(found: os.stat_result) -> str:
+    """Return why a folder is not private; empty if it is."""
+    if not stat.S_ISDIR(found.st_mode):
+        return "is not a folder"
+    if found.st_uid != os.geteuid():
+        return "belongs to another user"
+    return "is open to other users" if stat.S_IMODE(found.st_mode) & 0o077 else ""
 
 
 def _signature(root: str, name: str, parent: int) -> Signature | None:
