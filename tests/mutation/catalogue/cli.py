@@ -192,6 +192,13 @@ MUTANTS = [
         ("tests/unit/transports/cli/top/test_screen.py::test_without_a_terminal_it_names_the_dashboard",),
     ),
     Mutant(
+        "a release by fence ends the locks of others",
+        "coord.core.locks.revoke:steal_lock",
+        "if command.fence and command.release:",
+        "if False:",
+        ("tests/unit/core/locks/test_revoke.py::test_a_release_by_fence_ends_that_lock_only",),
+    ),
+    Mutant(
         "a steal with a fence takes whatever is there",
         "coord.core.locks.revoke:steal_lock",
         "command.fence and command.fence not in",

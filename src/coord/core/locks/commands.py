@@ -416,7 +416,8 @@ class StealLock(ResourceCommand, frozen=True, kw_only=True):
     """Take locks from a holder that is gone; with `force`, from any holder, and record the reason.
 
     With a `fence`, one of them must have it: otherwise it is no longer the lock that the caller has seen.
-    With `release` the caller does not get them: they go to the sessions that wait for them.
+    With `release` the caller does not get them: they go to the sessions that wait for them. With both, only
+    the locks with this fence end.
     """
 
     rule = "coord.core.locks.revoke:steal_lock"

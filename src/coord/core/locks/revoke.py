@@ -74,13 +74,16 @@ def steal_lock(tx: Transaction, command: StealLock, now: int) -> LockReply:
     blocking = {lock_at.key: lock_at for lock_at in blocking_locks(table, now)}
     if not blocking:
         raise _not_locked(resources)
-    if command.fence and command.fence not in {require_lock(tx, key).fence for key in blocking}:
+    fences = {key: require_lock(tx, key).fence for key in blocking}
+    if command.fence and command.fence not in fences.values():
         holder = next(iter(blocking.values())).lock
         raise NotStealable(
             f"the lock with fence {command.fence} has ended; "
             f"{quote_name(holder.resource)} is with {holder.owner}",
             hint="see coord locks, and decide again",
         )
+    if command.fence and command.release:  # the others keep theirs: nobody gets the resource
+        blocking = {key: lock_at for key, lock_at in blocking.items() if fences[key] == command.fence}
     notes = {key: _may_steal(tx, lock_at, command, now) for key, lock_at in blocking.items()}
     freed: list[Resource] = []
     for key, lock_at in blocking.items():

@@ -175,3 +175,18 @@ def test_a_forced_release_gives_the_lock_to_those_that_wait(harness: LockHarness
     (ended,) = [event for event in harness.events("lock.released") if event["session"] == "ann"]
     assert (ended["end_reason"], ended["by"]) == ("stolen", "grace")
     assert "force" in refused("invalid", lambda: harness.steal("x", "name:n", force=True, release=True))
+
+
+def test_a_release_by_fence_ends_that_lock_only(harness: LockHarness) -> None:
+    """Others that hold the same file lose nothing; a thief gets the file only if all of them do."""
+    ann = harness.lock("ann", "file:a", mode="read").locks[0]
+    harness.lock("bob", "file:a", mode="read")
+    harness.lock("cid", "file:a", mode="read")
+    why = {"force": True, "reason": "ann has left", "fence": ann.fence}
+    assert harness.steal("grace", "file:a", release=True, **why).ok
+    assert harness.held() == {("bob", "file:a"), ("cid", "file:a")}
+    assert harness.told("bob", "preempt") == []
+    assert "has ended" in refused("not_stealable", lambda: harness.steal("x", "file:a", release=True, **why))
+    dan = harness.lock("dan", "file:a", mode="read").locks[0]
+    harness.steal("grace", "file:a", force=True, reason="all at once", fence=dan.fence)
+    assert harness.held() == {("grace", "file:a")}
