@@ -4,6 +4,15 @@ from tests.mutation.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "after a stop, one repository gets its locks and the others wait on",
+        "coord.core.locks.wait_queue:grant_all_waiters",
+        "resource.prefix: resource",
+        "resource.text: resource",
+        (
+            "tests/unit/core/messages/test_work_mode.py::test_each_repository_gets_what_became_free_during_a_stop",
+        ),
+    ),
+    Mutant(
         "the tenth message comes before the second",
         "coord.core.keys:inbox",
         "{number:012d}",

@@ -257,7 +257,7 @@ def grant_all_waiters(tx: Transaction, _command: GrantAllWaiters, now: int) -> N
     found: list[LockRequest] = []
     for page in tx.pages(keys.WAIT_PREFIX):
         found += [request for entry in page if (request := tx.get(entry.key, LockRequest)) is not None]
-    wanted = {resource.text: resource for request in found for resource in resources_of(request)}
+    wanted = {resource.prefix: resource for request in found for resource in resources_of(request)}
     grant_waiters(tx, list(wanted.values()), now)
 
 

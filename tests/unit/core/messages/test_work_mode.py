@@ -147,6 +147,24 @@ def test_who_waits_for_a_lock_keeps_its_place_during_a_stop_and_gets_it_after() 
     assert harness.confirm("cid", behind).outcome is Outcome.WAITING
 
 
+def test_each_repository_gets_what_became_free_during_a_stop() -> None:
+    """A name means another file in each of them."""
+    harness = LockHarness()
+    for number, repository in enumerate(("r", "r2")):
+        what = (repository, ("file:a.py",))
+        assert harness.engine.call(AcquireLocks(harness.who(f"ann{number}"), *what)).ok
+        waits = AcquireLocks(
+            harness.who(f"bob{number}"), *what, wait_ms=60_000, wait_id=f"w{number}", leased=False
+        )
+        harness.engine.call(waits)
+    set_mode(harness, Mode.STOPPED)
+    for number in range(2):
+        harness.release(f"ann{number}")
+    assert harness.held() == set()
+    set_mode(harness, Mode.ON)
+    assert harness.held() == {("bob0", "file:a.py"), ("bob1", "file:a.py")}
+
+
 @pytest.mark.parametrize("mode", [Mode.PAUSED, Mode.DRAINING])
 def test_locks_are_granted_again_when_a_stop_becomes_a_pause(mode: Mode) -> None:
     harness = LockHarness()
