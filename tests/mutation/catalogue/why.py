@@ -8,6 +8,20 @@ _TASKS = "coord.core.why.tasks"
 
 MUTANTS = [
     Mutant(
+        "locks that have ended hide a live one",
+        "coord.core.why.locks:_live",
+        "if ended_by_time(lock_at.lock, now) is None",
+        "",
+        (f"{_WHY}/test_locks.py::test_locks_that_have_ended_hide_no_live_one",),
+    ),
+    Mutant(
+        "who waits for another file seems to wait for this one",
+        "coord.core.why.locks:why_lock",
+        "if any(each.overlaps(other) for each in resources for other in resources_of(request))",
+        "",
+        (f"{_WHY}/test_locks.py::test_who_waits_for_a_part_of_it_or_for_more_is_named",),
+    ),
+    Mutant(
         "a chain of waits ends at the first holder",
         "coord.core.why.chain:Chain._explain_blocker",
         "if not self.explain_session(name, depth + 1) and",
