@@ -3,8 +3,16 @@
 from tests.mutation.mutant import SOON, Mutant
 
 _UNFINISHED = "tests/unit/integrations/git/test_unfinished.py"
+_BRANCH = "tests/unit/integrations/git/test_branch_diff.py"
 
 MUTANTS = [
+    Mutant(
+        "a git that takes too long says that there is no such branch",
+        "coord.integrations.git.run:Git.at_most",
+        "process.returncode and expired.is_set()",
+        "False",
+        (f"{_BRANCH}::test_a_slow_git_is_killed_and_is_no_answer",),
+    ),
     Mutant(
         "a commit that another one overtook fails",
         "coord.integrations.git.run:_ANOTHER_WAS_FASTER",

@@ -118,15 +118,12 @@ class Git:
                 stderr=subprocess.PIPE,
             )
         except FileNotFoundError as error:
-            raise Unavailable("git cannot run here", hint="install git, or check the folder") from error
+            raise _cannot_run() from error
         with process:
             try:
                 out, stderr = _communicate(process, stdin, timeout_s, on_wait)
             except subprocess.TimeoutExpired as error:
-                raise Unavailable(
-                    f"git {arguments[0]} did not end within {timeout_s:g} s",
-                    hint="look for another git or a slow hook",
-                ) from error
+                raise _too_slow(arguments, timeout_s) from error
             finally:
                 if process.poll() is None:
                     _end(process)
@@ -135,22 +132,32 @@ class Git:
     def at_most(self, bytes_max: int, timeout_s: float, *arguments: str) -> tuple[bytes, bool]:
         """Return the beginning of what git prints, and whether that is all; raise GitFailed if it fails.
 
-        A git that prints more, or takes longer, is killed. It fetches nothing and asks nobody.
+        A git that prints more is killed; one that takes longer, too: Unavailable. It fetches nothing and asks
+        nobody.
         """
         import subprocess
         import threading
 
         environ = {**self.environ, "GIT_NO_LAZY_FETCH": "1"}
-        process = subprocess.Popen(
-            ["git", *_SETTINGS, *arguments],
-            cwd=self.folder,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        late = threading.Timer(timeout_s, _kill_group, (process.pid,))
+        try:
+            process = subprocess.Popen(
+                ["git", *_SETTINGS, *arguments],
+                cwd=self.folder,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise _cannot_run() from error
+        expired = threading.Event()
+
+        def end() -> None:
+            expired.set()
+            _kill_group(process.pid)
+
+        late = threading.Timer(timeout_s, end)
         late.daemon = True
         late.start()
         with process:
@@ -165,6 +172,8 @@ class Git:
                     _kill_group(process.pid)
         if len(out) > bytes_max:
             return out[:bytes_max], False
+        if process.returncode and expired.is_set():
+            raise _too_slow(arguments, timeout_s)
         if process.returncode:
             raise GitFailed(arguments, process.returncode, "")
         return out, True
@@ -185,7 +194,7 @@ class Git:
         except OSError as error:
             os.close(giving)
             os.close(taking)
-            raise Unavailable("git cannot run here", hint="install git, or check the folder") from error
+            raise _cannot_run() from error
         finally:
             for end in (given, taken, nowhere):
                 os.close(end)
@@ -229,6 +238,16 @@ class Git:
             if not faster or time.monotonic() >= deadline:
                 raise GitFailed(arguments, done.code, done.stderr)
             time.sleep(INDEX_NAP_S)  # noqa: TID251 - git has no way to wait for the index
+
+
+def _cannot_run() -> Unavailable:
+    return Unavailable("git cannot run here", hint="install git, or check the folder")
+
+
+def _too_slow(arguments: Sequence[str], timeout_s: float | None) -> Unavailable:
+    return Unavailable(
+        f"git {arguments[0]} did not end within {timeout_s:g} s", hint="look for another git or a slow hook"
+    )
 
 
 def _kill_group(leader: int) -> None:
@@ -275,10 +294,7 @@ class RunningGit:
             if not some:
                 return found
             found += some
-        raise Unavailable(
-            f"git {self._arguments[0]} did not end within {timeout_s:g} s",
-            hint="look for another git or a slow hook",
-        )
+        raise _too_slow(self._arguments, timeout_s)
 
 
 def _communicate(

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from coord.core.errors import Invalid, NotFound
+from coord.core.errors import Invalid, NotFound, Unavailable
 from coord.integrations.git import branch_diff as module
 from coord.integrations.git.branch_diff import branch_diff, commit_diff, find_commit
-from coord.integrations.git.run import Git, GitFailed
+from coord.integrations.git.run import Git
 from tests.support.git_folders import git, made_repository
 
 
@@ -98,9 +98,19 @@ def test_a_long_diff_is_cut(repository: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (len(found.text), found.whole) == (50, False)
 
 
-def test_a_slow_git_is_killed(repository: Path) -> None:
-    with pytest.raises(GitFailed):
-        Git(str(repository)).at_most(100, 0.0, "-c", "alias.slow=!exec sleep 600", "slow")
+def test_a_slow_git_is_killed_and_is_no_answer(repository: Path) -> None:
+    """The branch may exist: nobody is told that it does not."""
+    git(repository, "config", "alias.slow", "!exec sleep 600")
+    with pytest.raises(Unavailable, match="git slow did not end within 0 s"):
+        Git(str(repository)).at_most(100, 0.0, "slow")
+
+
+def test_a_machine_without_git_finds_no_branch_missing(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(repository))
+    with pytest.raises(Unavailable, match="git cannot run here"):
+        branch_diff(Git(str(repository)), "feature/a", "main")
 
 
 def test_branches_without_a_common_commit_are_refused(repository: Path) -> None:
