@@ -82,8 +82,15 @@ def _track(task: Row) -> str:
 
 def _dependencies(name: str, task: Row, tasks: Mapping[str, Row]) -> list[str]:
     """Return the other tasks that a task depends on, each once."""
-    found = task.get("depends_on") or ()
-    return [each for each in dict.fromkeys(found) if each in tasks and each != name]
+    found = task.get("depends_on")
+    names = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    return [each for each in dict.fromkeys(names) if each in tasks and each != name]
+
+
+def _added_ms(task: Row) -> float:
+    """Return when a task was added; 0 if its event does not say it as a number."""
+    found = task.get("added_ms")
+    return found if isinstance(found, int | float) else 0
 
 
 def _layers(
@@ -99,7 +106,7 @@ def _layers(
         missing[name] = len(found)
         for each in found:
             dependents[each].append(name)
-    names = sorted(tasks, key=lambda name: (tasks[name].get("added_ms") or 0, name))
+    names = sorted(tasks, key=lambda name: (_added_ms(tasks[name]), name))
     ready = [name for name in names if not missing[name]]
     order: list[str] = []
     column: dict[str, int] = {}

@@ -79,3 +79,15 @@ def test_a_cycle_begins_with_the_task_that_was_added_first() -> None:
     found = plan_layout(tasks)
     assert (found.task, found.column) == (["a", "b", "c"], [0, 1, 2])
     assert found.edges == [(0, 1), (1, 2)]
+
+
+def test_fields_of_another_type_count_as_absent() -> None:
+    """An event may have been written by another program."""
+    wrong: Tasks = {
+        "a": {"added_ms": "late", "track": ["x"]},
+        "b": {"added_ms": 1, "depends_on": [["a"], 3, "a"]},
+        "c": {"depends_on": 5},
+    }
+    found = plan_layout(wrong)
+    assert sorted(found.task) == ["a", "b", "c"]
+    assert [(found.task[one], found.task[other]) for one, other in found.edges] == [("a", "b")]

@@ -54,8 +54,8 @@ def read_facts(
 ) -> RunFacts:
     """Return what is known of a run; `state` is that after its entries, `ask` runs a command."""
     tasks = state.tables["tasks"]
-    known = {key: task for key, task in tasks.items() if task.get("project") and task.get("task")}
-    projects = sorted({str(task["project"]) for task in known.values()})
+    known = {key: task for key, task in tasks.items() if _is_named(task)}
+    projects = sorted({task["project"] for task in known.values()})
     specs = _specs(ask, projects)
     found = {key: TaskFacts(spec) for key, spec in specs.items()}
     claimed = [
@@ -76,6 +76,11 @@ def read_facts(
         periods=_periods(ask),
         left_out=max(0, len(known) - len(specs)) + max(0, len(claimed) - CLAIMED_MAX),
     )
+
+
+def _is_named(task: dict[str, Any]) -> bool:
+    """Whether a task has names; an event of another program may have anything in their place."""
+    return all(isinstance(task.get(name), str) and task[name] for name in ("project", "task"))
 
 
 def _tasks_of(entries: Iterable[dict[str, Any]]) -> Iterator[str]:

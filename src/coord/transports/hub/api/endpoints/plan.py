@@ -54,13 +54,13 @@ def structure_of(tasks: dict[str, Fields], project: str) -> bytes:
         for task in tasks.values()
         if task.get("project") == project and "task" in task
     }
-    return msgspec.msgpack.encode(found)
+    return msgspec.json.encode(found)
 
 
 @lru_cache(maxsize=8)
 def _laid_out(structure: bytes) -> PlanLayout:
     """Return the layout; readers of one plan, and repeated looks at it, cost one computation."""
-    return plan_layout(msgspec.msgpack.decode(structure))
+    return plan_layout(msgspec.json.decode(structure))
 
 
 def endpoints() -> list[Endpoint]:
