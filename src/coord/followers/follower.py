@@ -118,3 +118,18 @@ class Follower(ABC):
 
     def close(self) -> None:  # noqa: B027 - few followers have begun anything
         """End what `act` has begun: threads, processes, connections."""
+
+
+class LocalFollower(Follower):
+    """A follower whose state belongs to this machine: it reads no events, and `act` keeps what it does."""
+
+    is_local = True
+
+    def apply(self, logged: LoggedEvent) -> None:
+        del logged
+
+    def dump(self) -> bytes:
+        return b""
+
+    def load(self, data: bytes) -> None:
+        del data

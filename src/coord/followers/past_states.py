@@ -6,8 +6,8 @@ remembered here, and an event costs nothing.
 
 import os
 
-from coord.followers.follower import Follower, LogSource
-from coord.sdk.log_reader import LoggedEvent, newest_offset
+from coord.followers.follower import LocalFollower, LogSource
+from coord.sdk.log_reader import newest_offset
 from coord.sdk.page.kept_states import kept_states
 from coord.sdk.page.past import EVERY, PastStates
 
@@ -15,12 +15,11 @@ PAUSE_MS = 1000
 """Between two states, if many are missing: others need the processor, too."""
 
 
-class PastStatesFollower(Follower):
+class PastStatesFollower(LocalFollower):
     """Keeps a state every `EVERY` entries beside the pin of the store."""
 
     name = "page"
     about = "states of the page for the time after a trim"
-    is_local = True
 
     def __init__(self, source: LogSource) -> None:
         super().__init__(source)
@@ -33,15 +32,6 @@ class PastStatesFollower(Follower):
 
     def resume(self) -> int:
         return newest_offset(self.source.log)
-
-    def apply(self, logged: LoggedEvent) -> None:
-        del logged
-
-    def dump(self) -> bytes:
-        return b""
-
-    def load(self, data: bytes) -> None:
-        del data
 
     def act(self, now: int) -> int:
         """Keep one state, if the newest is far behind the end of the log."""

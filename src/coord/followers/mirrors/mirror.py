@@ -9,7 +9,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from coord.core.errors import CoordError, Invalid, Unavailable
-from coord.followers.follower import Follower, LogSource
+from coord.followers.follower import LocalFollower, LogSource
 from coord.followers.mirrors.agent_claims import agent_claims_files
 from coord.followers.mirrors.claude_coord import claude_coord_files
 from coord.followers.mirrors.contract import contract_files
@@ -29,10 +29,9 @@ DUE_NOW = 1
 CLAUDE_COORD = "/tmp/claude-coord"  # noqa: S108 - the document's; `make_private_folder` checks whose it is
 
 
-class Mirror(Follower):
+class Mirror(LocalFollower):
     """A follower that writes files on this machine."""
 
-    is_local = True
     parts: ClassVar[frozenset[str]] = frozenset()
     """What it shows besides locks and sessions."""
     drafts: ClassVar[tuple[str, ...]] = ()
@@ -63,15 +62,6 @@ class Mirror(Follower):
     def resume(self) -> int:
         state = self.state_file.load()
         return state.offset if state is not None else 0
-
-    def apply(self, logged: LoggedEvent) -> None:
-        del logged
-
-    def dump(self) -> bytes:
-        return b""
-
-    def load(self, data: bytes) -> None:
-        del data
 
     def act(self, now: int) -> int:
         """Write the files, if something changed since they were written."""
