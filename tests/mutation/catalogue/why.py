@@ -8,6 +8,13 @@ _TASKS = "coord.core.why.tasks"
 
 MUTANTS = [
     Mutant(
+        "who waits for a task names it to readers of other projects",
+        "coord.core.locks.cycles:_known_blockers",
+        "waiting.request.project != project",
+        "False",
+        ("tests/unit/core/plans/test_waits.py::test_a_reader_of_another_project_learns_no_task",),
+    ),
+    Mutant(
         "locks that have ended hide a live one",
         "coord.core.why.locks:_live",
         "if ended_by_time(lock_at.lock, now) is None",

@@ -10,7 +10,7 @@ from typing import Self
 import msgspec
 
 from coord.core.commands import Command, Reply, SessionCommand
-from coord.core.identity import Process
+from coord.core.identity import Caller, Process
 from coord.core.locks.schema import LockRequest, TaskWait
 
 
@@ -356,6 +356,9 @@ class Blocker(Reply, frozen=True):
     what: str
 
 
+OTHER_TASK = "a task of another project"
+
+
 class SessionWait(Reply, frozen=True):
     """A session that waits, for locks or for a task, and the sessions that block it.
 
@@ -379,12 +382,14 @@ class SessionWait(Reply, frozen=True):
 class ListWaits(Command, frozen=True):
     """Ask who waits for what, and behind whom: the wait-for graph.
 
-    A session that waits for a task is listed if it or an ancestor has a lock or a claim.
+    A session that waits for a task is listed if it or an ancestor has a lock or a claim. If the caller has a
+    project, as with a token of one, tasks of other projects are not named.
     """
 
     rule = "coord.core.locks.cycles:list_waits"
     reply = list[SessionWait]
     reads_only = True
+    caller: Caller = Caller("")
 
 
 class TaskOption(Reply, frozen=True):

@@ -15,9 +15,18 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+import msgspec
+
 from coord.core import keys
 from coord.core.dispatch import dispatch
-from coord.core.locks.commands import Blocker, FindTaskOptions, ListWaits, SessionWait, TaskOption
+from coord.core.locks.commands import (
+    OTHER_TASK,
+    Blocker,
+    FindTaskOptions,
+    ListWaits,
+    SessionWait,
+    TaskOption,
+)
 from coord.core.locks.locks import LockAt, compatible, locks_of
 from coord.core.locks.schema import Guard, LockRequest, SessionWaits, TaskWait, WaitState
 from coord.core.locks.table import (
@@ -260,7 +269,7 @@ def _blocked(ways: list[WayOut], stuck: set[Node]) -> bool:
     return bool(ways) and all(way.blocked(stuck) for way in ways)
 
 
-def list_waits(tx: Transaction, _: ListWaits, now: int) -> list[SessionWait]:
+def list_waits(tx: Transaction, command: ListWaits, now: int) -> list[SessionWait]:
     """Return who waits, the longest wait first, and what blocks each."""
     search = CycleSearch(tx, now, {})
     waits = [
@@ -271,10 +280,18 @@ def list_waits(tx: Transaction, _: ListWaits, now: int) -> list[SessionWait]:
     prefetch_liveness(tx, [waiting.request for waiting in waits])
     prefetch_locks(tx, [waiting.request for waiting in waits if isinstance(waiting, RequestAt)])
     waits = [each for each in waits if each.request.denied or alive(tx, each.request, now)]
-    blocked = [(waiting, *search.blockers_of(waiting)) for waiting in waits]
+    blocked = [(waiting, *_known_blockers(search, waiting, command.caller.project)) for waiting in waits]
     tx.prefetch(*{keys.waits(blocker.session) for _, blockers, _ in blocked for blocker in blockers})
     found = [_session_wait(tx, search, *each, now) for each in blocked]
     return sorted(found, key=lambda each: (each.since_ms, each.session))
+
+
+def _known_blockers(search: CycleSearch, waiting: Waiting, project: str) -> tuple[list[Blocker], int]:
+    """Return what blocks a wait; a reader of one project learns no task of another one."""
+    found, position = search.blockers_of(waiting)
+    if project and isinstance(waiting, TaskWaitAt) and waiting.request.project != project:
+        found = [msgspec.structs.replace(each, what=OTHER_TASK) for each in found]
+    return found, position
 
 
 def _listed(tx: Transaction, search: CycleSearch, waits_keys: list[str]) -> list[Waiting]:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from coord.core import keys
-from coord.core.locks.commands import ListWaits, SessionWait
+from coord.core.identity import Caller
+from coord.core.locks.commands import OTHER_TASK, ListWaits, SessionWait
 from coord.core.locks.cycles import list_waits
 from coord.core.messages.quoting import quote, quote_name, quote_names
 from coord.core.messages.work_mode import words_of
@@ -45,7 +46,7 @@ class Chain:
     """Reasons in the order of reading, and the remedies that they offer."""
 
     def __init__(self, tx: Transaction, now: int, project: str = "") -> None:
-        """`project`: whose questions are quoted; a reader of one project does not read those of others."""
+        """`project`: whose questions and tasks are named; a reader of one project does not read others."""
         self.tx, self.now, self._project = tx, now, project
         self.reasons: list[Reason] = []
         self._offers: list[_Offer] = []
@@ -86,7 +87,7 @@ class Chain:
     def waits(self) -> dict[str, list[SessionWait]]:
         """Who waits, by session; a denied request does not wait."""
         found: dict[str, list[SessionWait]] = {}
-        for wait in list_waits(self.tx, ListWaits(), self.now):
+        for wait in list_waits(self.tx, ListWaits(Caller("", project=self._project)), self.now):
             if not wait.denied:
                 found.setdefault(wait.session, []).append(wait)
         return found
@@ -154,7 +155,7 @@ class Chain:
             self.offer(ANSWER, depth, f"Answer {who}", "decide", question.id, "ANSWER")
 
     def _explain_wait(self, wait: SessionWait, depth: int) -> None:
-        wants = quote_names([each.removeprefix("file:") for each in wait.wants], NAMES_MAX) or "a task"
+        wants = _names(wait.wants) or "a task"
         ahead = f", position {wait.position} in the wait queue" if wait.position > 1 else ""
         text = f"{self.who(wait.session, wait.agent)} waits for {wants}{ahead}"
         subject = ("lock", wait.wants[0]) if wait.kind == "lock" and wait.wants else ("session", wait.session)
@@ -166,13 +167,12 @@ class Chain:
             self._explain_blocker(blocker, by[0].by, [each.what for each in by], depth + 1)
 
     def _explain_blocker(self, name: str, by: str, what: list[str], depth: int) -> None:
-        names = quote_names([each.removeprefix("file:") for each in what], NAMES_MAX)
-        text = f"{self.who(name)} {_BLOCKS.get(by, 'blocks')} {names}"
+        text = f"{self.who(name)} {_BLOCKS.get(by, 'blocks')} {_names(what)}"
         if ("session", name) in self._seen:
             self.add("wait", f"{text}: see above", depth, subject=("session", name))
             return
         self.add("lock" if by == "lock" else "wait", text, depth, subject=("session", name))
-        if not self.explain_session(name, depth + 1) and by == "lock":
+        if not self.explain_session(name, depth + 1) and by == "lock" and what[0] != OTHER_TASK:
             self.offer_to_ask(what[0], self.who(name), depth)
 
     def explain_stop(self, depth: int, *, claims: bool) -> bool:
@@ -188,6 +188,13 @@ class Chain:
         """Offer to ask a live holder for its lock."""
         words = ("preempt", resource, "--priority", "9", "--reason", "REASON")
         self.offer(ASK, depth, f"Ask {who} to release {quote_name(resource.removeprefix('file:'))}", *words)
+
+
+def _names(texts: list[str]) -> str:
+    """Return the names of resources or tasks; those of another project have none."""
+    if OTHER_TASK in texts:
+        return OTHER_TASK
+    return quote_names([each.removeprefix("file:") for each in texts], NAMES_MAX)
 
 
 _BLOCKS = {"lock": "holds", "queue": "waits ahead for", "claim": "works on", "track": "has a place on"}

@@ -55,7 +55,7 @@ class WhyLock(Command, frozen=True):
     repository: str
     resource: str
     project: str = ""
-    """Whose questions are quoted: those of this project, or of all."""
+    """Whose questions are quoted, and whose tasks are named: those of this project, or of all."""
 
 
 class WhySession(Command, frozen=True):
@@ -66,4 +66,4 @@ class WhySession(Command, frozen=True):
     reads_only = True
     session: str
     project: str = ""
-    """Whose questions are quoted: those of this project, or of all."""
+    """Whose questions are quoted, and whose tasks are named: those of this project, or of all."""

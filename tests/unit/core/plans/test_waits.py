@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coord.core.identity import Caller, Process, ProcessState
-from coord.core.locks.commands import ListLocks, ListWaits
+from coord.core.locks.commands import OTHER_TASK, ListLocks, ListWaits
 from coord.core.plans.commands import (
     AddTasks,
     ClaimNamed,
@@ -18,6 +18,7 @@ from coord.core.plans.commands import (
     SetTrack,
 )
 from coord.core.tasks.commands import SubmitResult
+from coord.core.why.commands import WhySession
 from tests.support.lock_harness import REPOSITORY, LockHarness
 
 LEASE_MS = 3_600_000
@@ -426,6 +427,24 @@ def test_the_graph_shows_waits_for_tasks(office: Office) -> None:
     assert (wait.session, wait.kind, set(wait.wants)) == ("ann", "task", {"t", "v"})
     blockers = {(each.session, each.by, each.what) for each in wait.blockers}
     assert blockers == {("bob", "lock", "t"), ("cid", "track", "v")}
+
+
+def test_a_reader_of_another_project_learns_no_task(office: Office) -> None:
+    """Sessions and locks belong to the tenant; which tasks there are is known to their project only."""
+    office.add("secret", "b")
+    office.hold("ann", "a")
+    office.hold("bob", "b")
+    office.ask("ann")
+    told = {}
+    for project in ("", "p", "other"):
+        (wait,) = office.engine.call(ListWaits(Caller("", project=project)))
+        why = office.engine.call(WhySession("ann", project))
+        told[project] = [wait.wants[0], wait.blockers[0].what, *(each.text for each in why.reasons[:2])]
+        assert wait.blockers[0].session == "bob"
+    named = ["secret", "secret", "ann waits for secret", "bob holds secret"]
+    assert told[""] == told["p"] == named
+    assert told["other"] == [each.replace("secret", OTHER_TASK) for each in named]
+    assert office.engine.call(WhySession("ann", "other")).remedy is None
 
 
 @pytest.mark.parametrize("closing", ["rem", "bea"])

@@ -16,7 +16,7 @@ import coord.core
 from coord.core.commands import Command
 from coord.core.errors import Refused
 from coord.core.identity import Caller, Process
-from coord.core.locks.commands import AcquireLocks
+from coord.core.locks.commands import AcquireLocks, ListWaits
 from coord.core.sessions.commands import Heartbeat
 from coord.core.tasks.commands import AsSession, ClaimTask, ClaimTasks, RenewLease
 from coord.core.tokens.commands import TokenInfo
@@ -215,3 +215,10 @@ def test_a_waiting_process_is_not_believed() -> None:
     """A request in the wait queue lives as long as its process; over the network, as long as its lease."""
     command = AcquireLocks(Caller("bob"), "r", ("file:a",), waiter=Process(1, 1))
     assert within_limits(command, TOKEN, "acme").waiter is None
+
+
+def test_a_list_of_waits_is_for_the_project_of_its_token() -> None:
+    """Its client sends no caller: the token decides whose tasks are named, whatever a client states."""
+    assert within_limits(ListWaits(), TOKEN, "acme").caller.project == TOKEN.project
+    assert within_limits(ListWaits(Caller("", project=OTHER)), TOKEN, "acme").caller.project == TOKEN.project
+    assert within_limits(ListWaits(), FREE, "acme").caller.project == ""
