@@ -174,6 +174,58 @@ OF_PAGE = [
         "    this.end",
         "travel",
     ),
+    PageMutant(
+        "a step applies entries of another moment",
+        "core/travel.js",
+        "if (this.found?.loading) return;",
+        "",
+        "travel",
+    ),
+    PageMutant(
+        "a play goes on at another moment", "core/travel.js", "if (this.found.loading) return;", "", "travel"
+    ),
+    PageMutant(
+        "another view interrupts the play",
+        "core/store.js",
+        "const text = at.value;",
+        "const text = address.value.searchParams.get('at') ?? '';",
+        "store",
+    ),
+    PageMutant(
+        "a step back while it plays leads nowhere",
+        "core/travel.js",
+        "    this.halt();\n    this.ahead",
+        "    this.pause();\n    this.ahead",
+        "store",
+    ),
+    PageMutant(
+        "a link from a play leads to an earlier moment",
+        "core/store.js",
+        "setQuery({at: found.at}, {soon});",
+        "if (!soon) setQuery({at: found.at});",
+        "store",
+    ),
+    PageMutant(
+        "a report keeps the time of the past",
+        "core/store.js",
+        "if (isReport()) now.value = live.at;",
+        "if (isReport()) return;",
+        "store",
+    ),
+    PageMutant(
+        "an empty moment stays in the address",
+        "core/router.js",
+        '  if (!url.searchParams.get("at")) url.searchParams.delete("at");\n',
+        "",
+        "store",
+    ),
+    PageMutant(
+        "two pages answer each other without end",
+        "core/store.js",
+        "if (found.value === stored) return;",
+        "if (stored === undefined) return;",
+        "store",
+    ),
     PageMutant("a jump keeps what was played", "core/travel.js", "passed: [], loading", "loading", "travel"),
     PageMutant(
         "activity shows what came later",

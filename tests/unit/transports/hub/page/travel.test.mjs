@@ -167,3 +167,10 @@ test("a step after a jump does not wait for entries of the time before", async (
   await late;
   assert.equal(found.now().state.offset, 8);
 });
+
+test("a step or a play waits for the moment that is loading, and mixes no two", async () => {
+  const found = world();
+  await found.traveller.open("2");
+  await Promise.all([found.traveller.open("5"), found.traveller.step(), found.traveller.play()]);
+  assert.deepEqual([found.now().state.offset, found.now().state.tables.locks.size, found.now().playing, found.tick], [5, 5, false, null]);
+});

@@ -47,9 +47,10 @@ export const address = signal(inBrowser ? shownAddress() : new URL("http://page/
 // Each step says how many of this page lie before it, so that "back" never leaves the page.
 const steps = () => history.state?.steps ?? 0;
 
-function write(url, replace) {
+function write(url, replace, soon = false) {
+  if (!url.searchParams.get("at")) url.searchParams.delete("at");
   const state = {steps: steps() + (replace ? 0 : 1)};
-  history[replace ? "replaceState" : "pushState"](state, "", inFile ? `#${url.pathname}${url.search}` : url);
+  if (!soon) history[replace ? "replaceState" : "pushState"](state, "", inFile ? `#${url.pathname}${url.search}` : url);
   address.value = url;
 }
 
@@ -70,14 +71,15 @@ export function go(target, {replace = false} = {}) {
   if (!replace) globalThis.scrollTo?.(0, 0);
 }
 
-// Changes parameters of the address in place: setQuery({q: "auth"}); empty values disappear.
-export function setQuery(values, {replace = true} = {}) {
+// Changes parameters of the address in place: setQuery({q: "auth"}); empty values disappear. What changes again `soon`
+// is not in the history of the browser yet, which takes few changes a second.
+export function setQuery(values, {replace = true, soon = false} = {}) {
   const url = new URL(address.peek());
   for (const [name, value] of Object.entries(values)) {
     if (value === "" || value === null || value === undefined) url.searchParams.delete(name);
     else url.searchParams.set(name, value);
   }
-  write(url, replace);
+  write(url, replace, soon);
 }
 
 // Lets links of this page change the address without a request.

@@ -34,7 +34,6 @@ export const shown = computed(() => {
   return past.value?.state ?? live;
 });
 export const liveState = () => live;
-export const liveRules = () => rules;
 export const liveNotices = () => notices;
 
 // Calls heard(entry, state) for each entry that is new, with the state before it. What a snapshot answered late, or a
@@ -90,24 +89,27 @@ const feed = new Feed({
 });
 
 function tick() {
-  if (!document.hidden && !past.peek() && !isReport()) now.value = Date.now() + skewMs;
+  if (past.peek()) return;
+  if (isReport()) now.value = live.at; // a report never changes: its clock stands at its newest entry
+  else if (!document.hidden) now.value = Date.now() + skewMs;
 }
 
-// Moves in the past. What it shows changes the address at most twice a second while it plays.
+// Moves in the past. What it shows changes the address, but not the history of the browser more often than twice a second.
 const ADDRESS_MS = 500;
 let addressMs = 0;
 export const traveller = new Traveller({
   loadState: (query) => get("/v1/page", query),
   loadEntries: (query) => get("/v1/events", query),
-  show(found) {
+  show: (found) => batch(() => {
     past.value = found;
     if (!found?.state) return;
     now.value = found.state.at;
     firstOffset.value = found.first ?? firstOffset.peek();
-    if (found.playing && Date.now() - addressMs < ADDRESS_MS) return;
-    addressMs = Date.now();
-    if (!found.loading && address.peek().searchParams.has("at")) setQuery({at: found.at});
-  },
+    if (found.loading || !address.peek().searchParams.has("at")) return;
+    const soon = found.playing && Date.now() - addressMs < ADDRESS_MS;
+    if (!soon) addressMs = Date.now();
+    setQuery({at: found.at}, {soon});
+  }),
 });
 
 // Shows what the address means: a moment that is over, or what is now.
@@ -120,9 +122,10 @@ function travel(at) {
 }
 
 export function start() {
+  const at = computed(() => address.value.searchParams.get("at") ?? ""); // another view does not travel
   effect(() => {
-    const at = address.value.searchParams.get("at") ?? "";
-    untracked(() => travel(at));
+    const text = at.value;
+    untracked(() => travel(text));
   });
   if (isReport()) return startReport();
   setInterval(tick, 1000);
@@ -138,11 +141,10 @@ export function start() {
   return feed.start();
 }
 
-// A report never changes: its clock stands at its newest entry.
 async function startReport() {
   takeSnapshot(await get("/v1/page"));
   entries.push(...reportOf().entries.slice(-ENTRIES_MAX));
-  now.value = liveState().at;
+  tick();
   status.value = {state: "report", error: null, retryMs: 0};
 }
 export const reconnect = () => feed.open();
@@ -161,20 +163,18 @@ export function remembered(name, initial) {
       return otherwise; // private windows and foreign values
     }
   };
-  const found = signal(read(() => localStorage.getItem(key), initial));
+  let stored = read(() => localStorage.getItem(key), initial);
+  const found = signal(stored);
   globalThis.addEventListener?.("storage", (event) => {
-    if (event.key === key) found.value = read(() => event.newValue, found.peek());
+    if (event.key === key) found.value = stored = read(() => event.newValue, found.peek());
   });
-  let first = true;
   effect(() => {
-    const value = found.value;
-    if (first) first = false;
-    else {
-      try {
-        localStorage.setItem(key, JSON.stringify(value));
-      } catch {
-        // no room or not allowed: it counts until the page closes
-      }
+    if (found.value === stored) return; // two pages that wrote back what they hear would never end
+    stored = found.value;
+    try {
+      localStorage.setItem(key, JSON.stringify(stored));
+    } catch {
+      // no room or not allowed: it counts until the page closes
     }
   });
   return found;

@@ -63,7 +63,7 @@ export class Traveller {
 
   // Forgets what is under way; whatever still arrives of it counts for nothing.
   leave() {
-    this.pause();
+    this.halt();
     this.ahead = [];
     this.loading = null;
     this.end = false;
@@ -78,12 +78,14 @@ export class Traveller {
 
   // Moves on by some entries that changed something.
   async step(count = 1) {
+    if (this.found?.loading) return; // what comes belongs to another moment
     this.pause();
     const run = this.run;
     if (await this.refill(run, count)) this.take(this.ahead.slice(0, count));
   }
 
   async play(speed = this.found.speed) {
+    if (this.found.loading) return;
     const run = this.run;
     this.update({playing: true, speed});
     if (!await this.refill(run, 1) || !this.found.playing) return;
@@ -93,9 +95,13 @@ export class Traveller {
     this.timer = this.timers.setInterval(() => this.tick(run), FRAME_MS);
   }
 
-  pause() {
+  halt() {
     this.timers.clearInterval(this.timer);
     this.timer = null;
+  }
+
+  pause() {
+    this.halt();
     if (this.found?.playing) this.update({playing: false});
   }
 

@@ -18,7 +18,7 @@ function seek(offset) {
 
 // Opens the past at the newest entry, or returns to the live page.
 export function toggle() {
-  const inPast = router.address.peek().searchParams.has("at");
+  const inPast = router.address.peek().searchParams.get("at");
   router.setQuery({at: inPast ? "" : String(store.liveState().offset)}, {replace: false});
 }
 
