@@ -185,7 +185,7 @@ OF_PAGE = [
         "a play goes on at another moment", "core/travel.js", "if (this.found.loading) return;", "", "travel"
     ),
     PageMutant(
-        "another view interrupts the play",
+        "another view asks for the moment once more",
         "core/store.js",
         "const text = at.value;",
         "const text = address.value.searchParams.get('at') ?? '';",

@@ -437,19 +437,38 @@ MUTANTS = [
     PageMutant(
         "two requests run at a time",
         "core/asked.js",
-        "      if (!running) {\n        running = true;\n        wait(run, 0);\n      }\n    }\n    return",
-        "      wait(run, 0);\n    }\n    return",
+        "if (!running) wait(run, 0);",
+        "wait(run, 0);",
         "why",
     ),
     PageMutant(
         "what changed while a request ran is forgotten",
         "core/asked.js",
-        "key !== forKey || stamp !== forStamp",
+        "more || key !== forKey || stamp !== forStamp",
         "false",
         "why",
     ),
+    PageMutant("asking again asks for nothing", "core/asked.js", "more = true;\n    begin();", "", "why"),
     PageMutant(
-        "asking again asks for nothing", "core/asked.js", 'stamp = Symbol("again");', "stamp = stamp;", "why"
+        "asking again during a request asks for nothing",
+        "core/asked.js",
+        "running = more || ",
+        "running = ",
+        "why",
+    ),
+    PageMutant(
+        "what was missed looks unchanged",
+        "core/state.js",
+        "[...items];\n    state.versions[name] = ++version;",
+        "[...items];\n    state.versions[name] = 1;",
+        "state",
+    ),
+    PageMutant(
+        "a table that was missed looks unchanged",
+        "core/state.js",
+        "(Object.entries(records));\n    state.versions[name] = ++version;",
+        "(Object.entries(records));\n    state.versions[name] = 1;",
+        "state",
     ),
     PageMutant(
         "a short look away is an absence", "core/away.js", "nowMs - last.at > LEFT_MS && ", "", "core"

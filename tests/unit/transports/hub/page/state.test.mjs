@@ -103,3 +103,11 @@ test("a number that a sum would round is not added", () => {
   assert.equal(only(state.tables.sessions).cost, 2 ** 52 - 1);
   assert.equal(only(run([{event: "locked", session: "s", resource: "r", ms: 1e300}]).tables.locks).until, 1000);
 });
+
+test("no two versions of a list are the same, also after another snapshot, and every list has one", () => {
+  const snapshot = {offset: 1, at: 1, tables: {locks: {}}, recent: {settings: []}};
+  const before = fromSnapshot(snapshot), after = fromSnapshot(snapshot);
+  assert.ok(before.versions.settings !== after.versions.settings && before.versions.locks !== after.versions.locks);
+  const state = applyEntry(emptyState(), {"settings.changed": [{op: "push", list: "settings", most: 5}]}, {offset: 1, at: 1, events: [{event: "settings.changed"}]});
+  assert.deepEqual([state.recent.settings.length, state.versions.settings > 0], [1, true]);
+});

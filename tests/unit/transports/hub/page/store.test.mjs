@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import {before, test} from "node:test";
 
 const FOLDER = "../../../../../src/coord/transports/hub/page/static/core/";
-const browser = {written: [], heard: [], stored: new Map(), writes: 0, timers: []};
+const browser = {written: [], heard: [], stored: new Map(), writes: 0, timers: [], asked: []};
 const settled = () => new Promise(setImmediate);
 let store, router, use;
 
@@ -26,6 +26,7 @@ before(async () => {
   [store, router, {use}] = await Promise.all(["store.js", "router.js", "report.js"].map((name) => import(FOLDER + name)));
   const answer = (path) => {
     const url = new URL(path, "http://page/");
+    browser.asked.push(path);
     if (url.pathname === "/v1/events") return {events: events(Number(url.searchParams.get("after"))), after: 30};
     return stateAt(Number(url.searchParams.get("at") ?? 30));
   };
@@ -74,6 +75,15 @@ test("another view keeps the moment that is played, and the play", async () => {
   router.setQuery({at: "12"});
   await settled();
   assert.deepEqual([store.past.value.state.offset, store.past.value.playing], [12, false]);
+});
+
+test("another view does not ask for the moment that is loading", async () => {
+  browser.asked.length = 0;
+  router.go("/now?at=20");
+  router.setQuery({q: "b"});
+  router.go("/locks");
+  await settled();
+  assert.deepEqual([browser.asked, store.past.value.state.offset], [["/v1/page?at=20&nearest=true"], 20]);
 });
 
 test("an empty moment is none", () => {

@@ -108,3 +108,16 @@ test("a cycle of waits is told once", () => {
   assert.equal(whyThen("agent", "a", state, 5).reasons.length, 4);
   assert.equal(whyThen("task", "p/a", state, 5).reasons.length, 2);
 });
+
+test("a look again loads once", async () => {
+  const calls = [], waiting = [];
+  const read = asked((key) => { calls.push(key); return Promise.resolve(key); }, {wait: (run) => waiting.push(run)});
+  const settle = async () => { while (waiting.length) await waiting.shift()(); };
+  read("a", 1);
+  await settle();
+  read.again();
+  await settle();
+  read("a", 1);
+  await settle();
+  assert.deepEqual(calls, ["a", "a"]);
+});

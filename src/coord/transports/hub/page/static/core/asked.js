@@ -6,10 +6,11 @@ import {signal} from "../vendor/signals-core/signals-core.js";
 // Returns read(key, stamp) -> {value, error}; `load(key)` returns a promise.
 export function asked(load, {pauseMs = 400, wait = setTimeout} = {}) {
   const answer = signal({key: null, value: null, error: null});
-  let key = null, stamp = null, running = false;
+  let key = null, stamp = null, running = false, more = false;
   async function run() {
     const [forKey, forStamp] = [key, stamp];
     let found;
+    more = false;
     try {
       found = {key: forKey, value: await load(forKey), error: null};
     } catch (error) {
@@ -17,26 +18,24 @@ export function asked(load, {pauseMs = 400, wait = setTimeout} = {}) {
       found = {key: forKey, value: known.key === forKey ? known.value : null, error};
     }
     answer.value = found;
-    running = key !== forKey || stamp !== forStamp;
+    running = more || key !== forKey || stamp !== forStamp;
     if (running) wait(run, pauseMs);
   }
+  const begin = () => {
+    if (!running) wait(run, 0);
+    running = true;
+  };
   const read = (newKey, newStamp = "") => {
     const found = answer.value;
     if (newKey !== key || newStamp !== stamp) {
       [key, stamp] = [newKey, newStamp];
-      if (!running) {
-        running = true;
-        wait(run, 0);
-      }
+      begin();
     }
     return found.key === newKey ? found : {key: newKey, value: null, error: null};
   };
   read.again = () => {
-    stamp = Symbol("again");
-    if (!running) {
-      running = true;
-      wait(run, 0);
-    }
+    more = true;
+    begin();
   };
   return read;
 }

@@ -1,10 +1,12 @@
 // The state at an offset, and what the next entry makes of it. The rules are data that come with every
 // snapshot; `core/page/state.py` interprets the same ones. Tables are Maps; a record is never changed in place,
-// so `===` tells whether it changed. `versions[name]` grows with every change of that table or list.
+// so `===` tells whether it changed. `versions[name]` is another number after every change of that table or list, and
+// after every snapshot: what was missed in between may have changed it.
 
 export const TABLES = ["sessions", "locks", "waits", "tasks", "questions", "alerts", "agents", "held"];
 export const LISTS = ["messages", "merges", "commits", "refusals", "ended", "decisions", "closed_alerts",
-  "deadlocks", "restored", "reactions"];
+  "deadlocks", "restored", "reactions", "settings"];
+let version = 0;
 
 export function emptyState() {
   const state = {offset: 0, at: 0, tables: {}, recent: {}, versions: {}};
@@ -21,11 +23,11 @@ export function fromSnapshot(snapshot) {
   state.at = snapshot.at ?? 0;
   for (const [name, records] of Object.entries(snapshot.tables ?? {})) {
     state.tables[name] = new Map(Object.entries(records));
-    state.versions[name] = 1;
+    state.versions[name] = ++version;
   }
   for (const [name, items] of Object.entries(snapshot.recent ?? {})) {
     state.recent[name] = [...items];
-    state.versions[name] = 1;
+    state.versions[name] = ++version;
   }
   return state;
 }
@@ -64,7 +66,7 @@ const isEmpty = (value) =>
 
 function write(state, table, key, record) {
   state.tables[table].set(key, record);
-  state.versions[table] += 1;
+  state.versions[table] = ++version;
 }
 
 function keyOf(table, names, event, rules) {
@@ -127,7 +129,7 @@ const OPERATIONS = {
   add: (state, operation, event, rules) => change(state, operation, event, rules, undefined, added),
   drop(state, operation, event, rules) {
     if (state.tables[operation.table].delete(keyOf(operation.table, operation.key, event, rules))) {
-      state.versions[operation.table] += 1;
+      state.versions[operation.table] = ++version;
     }
   },
   rekey(state, operation, event, rules) {
@@ -141,6 +143,6 @@ const OPERATIONS = {
     const list = state.recent[operation.list];
     list.push({...event, offset: state.offset, at: state.at});
     if (list.length > operation.most) list.splice(0, list.length - operation.most);
-    state.versions[operation.list] += 1;
+    state.versions[operation.list] = ++version;
   },
 };
