@@ -3,7 +3,7 @@ import {test} from "node:test";
 import * as api from "../../../../../src/coord/transports/hub/page/static/core/api.js";
 import * as format from "../../../../../src/coord/transports/hub/page/static/core/format.js";
 import {newsSince} from "../../../../../src/coord/transports/hub/page/static/core/away.js";
-import {next} from "../../../../../src/coord/transports/hub/page/static/core/keys.js";
+import {next, types} from "../../../../../src/coord/transports/hub/page/static/core/keys.js";
 import {link, match, resolve} from "../../../../../src/coord/transports/hub/page/static/core/router.js";
 
 test("durations have at most two units", () => {
@@ -75,6 +75,11 @@ test("keys run alone or in sequence", () => {
   assert.deepEqual(next(known, "g", "?"), {run: "help", started: ""}, "a sequence that leads nowhere is forgotten");
   assert.deepEqual(next(known, "", "z"), {run: null, started: ""});
   assert.deepEqual(next(new Map([["Escape", run("back")]]), "", "E"), {run: null, started: ""});
+});
+
+test("keys run on a checkbox and a slider, where nobody types", () => {
+  const at = (type, found = {}) => types({type, closest: () => found});
+  assert.deepEqual([at("text"), at("datetime-local"), at("select-one"), at("checkbox"), at("range"), at("button", null), types(null)], [true, true, true, false, false, false, false]);
 });
 
 const answering = (status, text) => async () => ({ok: status < 400, status, text: async () => text});

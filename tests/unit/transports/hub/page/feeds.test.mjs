@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {agentsOf, fromEvents, ITEMS_MAX, lanes, Past, passes, ticks, timeRange} from "../../../../../src/coord/transports/hub/page/static/core/activity.js";
+import {agentsOf, fromEvents, ITEMS_MAX, kindsOf, lanes, Past, passes, ticks, timeRange} from "../../../../../src/coord/transports/hub/page/static/core/activity.js";
 import {conversations, keyOf, merge, pruned, unread} from "../../../../../src/coord/transports/hub/page/static/core/conversations.js";
 import {diffRows, parseDiff} from "../../../../../src/coord/transports/hub/page/static/core/diff.js";
 import {sentence} from "../../../../../src/coord/transports/hub/page/static/core/sentences.js";
@@ -23,15 +23,15 @@ test("a sentence drops parts without a value and reads conditions", () => {
 
 test("the log of the page grows at both ends, and begins again after a gap", () => {
   const past = new Past();
-  past.follow([entry(11, {event: "a"})], 11, true);
+  past.follow([entry(11, {event: "a"})], 11);
   assert.deepEqual([past.low, past.high, past.trimmed], [10, 11, false]);
   assert.deepEqual(past.older(4, 0), {after: 6, limit: 4});
   past.prepend([{offset: 7, at_ms: 7, event: "b", details: {session: "s"}}, {offset: 11, at_ms: 1, event: "z", details: {}}], 6, 0);
   assert.deepEqual(past.items.map((item) => item.event), ["b", "a"]);
-  assert.equal(past.follow([entry(11, {event: "a"})], 11, true), false);
-  past.follow([entry(12, {event: "c"}, {event: "d"})], 12, true);
+  assert.equal(past.follow([entry(11, {event: "a"})], 11), false);
+  past.follow([entry(12, {event: "c"}, {event: "d"})], 12);
   assert.deepEqual(past.items.map((item) => item.key), ["7.0", "11.0", "12.0", "12.1"]);
-  past.follow([entry(20, {event: "e"})], 20, true);
+  past.follow([entry(20, {event: "e"})], 20);
   assert.deepEqual(past.items.map((item) => item.event), ["e"]);
   past.prepend([], 4, 5);
   assert.equal(past.trimmed, true);
@@ -39,16 +39,16 @@ test("the log of the page grows at both ends, and begins again after a gap", () 
 
 test("the log of the page at an earlier time ends there, and begins again before what it has", () => {
   const past = new Past();
-  past.follow([entry(11, {event: "a"}), entry(12, {event: "b"}), entry(13, {event: "c"})], 13, true);
+  past.follow([entry(11, {event: "a"}), entry(12, {event: "b"}), entry(13, {event: "c"})], 13);
   const live = past.items;
   assert.equal(past.upTo(13), live);
-  past.follow([], 12, true);
+  past.follow([], 12);
   assert.deepEqual(past.upTo(12).map((item) => item.event), ["a", "b"]);
-  past.follow([entry(13, {event: "c"})], 13, true);
+  past.follow([entry(13, {event: "c"})], 13);
   assert.equal(past.upTo(13).length, 3);
-  past.follow([], 5, true);
+  past.follow([], 5);
   assert.deepEqual([past.items, past.low, past.high], [[], 5, 5]);
-  past.follow([], 9, true);
+  past.follow([], 9);
   assert.deepEqual([past.low, past.high], [9, 9]);
 });
 
@@ -116,24 +116,39 @@ test("a session is meant by every field that names one, and a task by its projec
 
 test("of one project a reader sees gaps that are none", () => {
   const past = new Past();
-  past.follow([entry(2, {event: "a"})], 2, false);
-  assert.equal(past.follow([entry(2, {event: "a"}), entry(9, {event: "b"})], 9, false), true);
+  past.follow([entry(2, {event: "a"})], 2, "one");
+  assert.equal(past.follow([entry(2, {event: "a"}), entry(9, {event: "b"})], 9, "one"), true);
   assert.deepEqual(past.items.map((item) => item.event), ["a", "b"]);
-  assert.equal(past.follow([], 12, false), false);
+  assert.equal(past.follow([], 12, "one"), false);
   assert.equal(past.high, 12);
   assert.equal(past.trimmed, false);
   assert.deepEqual([past.older(100, 0), past.older(100, 2)], [{after: 0, limit: 1}, {after: 1, limit: 1}]);
+  assert.equal(past.follow([], 20, "another snapshot"), true);
+  assert.deepEqual([past.items, past.low, past.high], [[], 20, 20], "what was missed before it is loaded like what is older");
+});
+
+test("what had happened by a moment is looked up once", () => {
+  const past = new Past();
+  past.follow([entry(1, {event: "a"}), entry(2, {event: "b"})], 2);
+  const found = past.upTo(1);
+  assert.equal(past.upTo(1), found);
+  past.follow([entry(3, {event: "c"})], 3);
+  assert.deepEqual(past.upTo(2).map((item) => item.event), ["a", "b"]);
+});
+
+test("a filter has every kind of event", () => {
+  assert.deepEqual(kindsOf(["work.resumed", "lock.denied", "work.held"]), [["lock", ["lock.denied"]], ["work", ["work.held", "work.resumed"]]]);
 });
 
 test("a page that stays open forgets the oldest items, whole entries of them", () => {
   const past = new Past(), many = 1000;
   const large = (offset) => entry(offset, ...Array.from({length: many}, () => ({event: "a"})));
-  past.follow([large(1)], 1, true);
-  for (let offset = 2; offset <= 30; offset += 1) past.follow([large(offset)], offset, true);
+  past.follow([large(1)], 1);
+  for (let offset = 2; offset <= 30; offset += 1) past.follow([large(offset)], offset);
   assert.ok(past.items.length <= ITEMS_MAX * 1.2 && past.items.length >= ITEMS_MAX - many);
   assert.deepEqual([past.items[0].key, past.items.length % many, past.high, past.trimmed], [`${past.low + 1}.0`, 0, 30, false]);
   past.prepend([], past.low - 1, 0);
-  assert.equal(past.follow([large(31)], 31, true), true);
+  assert.equal(past.follow([large(31)], 31), true);
 });
 
 test("conversations are pairs, groups, everybody and notices, with texts where they exist", () => {

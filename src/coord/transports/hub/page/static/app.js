@@ -13,7 +13,7 @@ import {isNearest} from "./core/travel.js";
 import {command, perform} from "./parts/act.js";
 import {start as startTitles} from "./parts/cut.js";
 import {close, open} from "./parts/dialog.js";
-import {chip, failed, html, icon, nothing, render, skeleton} from "./parts/html.js";
+import {chip, failed, html, icon, nothing, option, render, skeleton} from "./parts/html.js";
 import {pick} from "./parts/menu.js";
 import {start as startNotices} from "./parts/notify.js";
 import {nextTheme, start as startTheme, theme, THEMES} from "./parts/theme.js";
@@ -119,7 +119,7 @@ function banner(status, made) {
   if (status.state === "offline" && store.loaded.value) {
     const seconds = Math.max(0, Math.round((status.retryMs - Date.now()) / 1000));
     return html`<div class="banner" data-tone="bad" role="alert">${icon("alert")}<span>The hub does not answer. You see what it was ${
-      made.state.at ? html`at ${clock(made.state.at)} (${ago(made.state.at, Date.now())})` : "earlier"}. Next attempt ${seconds ? `in ${duration(seconds)}` : "now"}.</span>
+      made.state.at ? html`at ${clock(made.state.at)} (${ago(made.state.at, made.now)})` : "earlier"}. Next attempt ${seconds ? `in ${duration(seconds)}` : "now"}.</span>
       <button class="button small" @click=${store.reconnect}>Try now</button></div>`;
   }
   if (store.outdated.value) {
@@ -160,8 +160,8 @@ function showAccount() {
     location.assign("/");
   };
   open({title: "You and this hub", body: () => html`<dl class="facts">${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd><bdi dir="auto">${value}</bdi></dd></div>`)}</dl>
-    <div class="form"><label>Theme<select @change=${(event) => { theme.value = event.target.value; }}>${THEMES.map(([name, words]) => html`
-      <option value=${name} ?selected=${name === theme.value}>${words}</option>`)}</select></label>
+    <div class="form"><label>Theme<select @change=${(event) => { theme.value = event.target.value; }}>${
+      THEMES.map(([name, words]) => option(name, words, theme.value))}</select></label>
     <footer><button class="button" @click=${leave}>Log out</button></footer></div>`});
 }
 

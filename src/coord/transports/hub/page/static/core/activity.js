@@ -1,27 +1,21 @@
 // What happened, from raw entries: items, filters, and lanes by session. Everything is pure.
 
-import {groupBy} from "./derive.js";
+import {groupBy, matches} from "./derive.js";
+import {entriesOf} from "./travel.js";
 
 // Events that a reader rarely wants: heartbeats and receipts. A filter by kind, or `all`, shows them.
 export const QUIET = new Set(["lock.renewed", "task.renewed", "usage.reported", "brief.delivered", "session.updated",
   "message.delivered", "lock.wait_ended", "file.read", "task.history_forgotten"]);
-export const KINDS = [["lock", "Locks"], ["task", "Tasks"], ["session", "Sessions"], ["file", "Files"], ["git", "Git"],
-  ["message", "Messages"], ["question", "Questions"], ["alert", "Alerts"], ["agent", "Agents"], ["reaction", "Reactions"],
-  ["usage", "Usage"], ["token", "Tokens"], ["settings", "Settings"]];
+
+// The kinds of events, by the names of all: [[kind, [name]]].
+export const kindsOf = (events) => [...groupBy(events.toSorted(), (name) => name.split(".")[0])];
 
 // Returns the items of entries as the stream has them: [{key, offset, at, ...event}].
 export const fromEntries = (entries) => entries.flatMap((entry) => (entry.events ?? []).map(
   (event, number) => ({...event, key: `${entry.offset}.${number}`, offset: entry.offset, at: entry.at})));
 
 // The same for the answer of GET /v1/events.
-export function fromEvents(events) {
-  let offset = -1, number = 0;
-  return events.map((each) => {
-    number = each.offset === offset ? number + 1 : 0;
-    offset = each.offset;
-    return {...each.details, event: each.event, key: `${offset}.${number}`, offset, at: each.at_ms};
-  });
-}
+export const fromEvents = (events) => fromEntries(entriesOf({events}));
 
 const list = (value) => (Array.isArray(value) ? value : value ? [value] : []);
 
@@ -37,7 +31,7 @@ export function passes(item, filter, nameOf, words) {
   if (filter.agent && item.agent !== filter.agent && !sessionsOf(item).some((each) => each === filter.agent || nameOf(each) === filter.agent)) return false;
   if (filter.file && !filesOf(item).some((each) => String(each).includes(filter.file))) return false;
   if (filter.task && item.task !== filter.task && `${item.project}/${item.task}` !== filter.task) return false;
-  return !filter.q || filter.q.toLowerCase().split(/\s+/).every((word) => words(item).toLowerCase().includes(word));
+  return !filter.q || matches(filter.q, words(item));
 }
 
 // A page that stays open for days forgets the oldest items; they can be loaded again.
@@ -51,13 +45,14 @@ export class Past {
   trimmed = false; // nothing older exists
   begun = false;
 
-  // Takes the entries of the stream; a gap, or a time before what it has, makes it begin again. Returns whether
-  // something changed.
-  follow(entries, offset, everyEntry) {
+  // Takes the entries of the stream; a gap, or a time before what it has, makes it begin again. Of one project gaps are
+  // none: there another `source` does. Returns whether something changed.
+  follow(entries, offset, source = null) {
     const fresh = entries.filter((entry) => entry.offset > this.high);
     const whole = fresh.length ? fresh[0].offset === this.high + 1 : offset <= this.high;
-    if (!this.begun || (everyEntry && !whole) || offset < this.low) {
+    if (!this.begun || source !== this.source || (!source && !whole) || offset < this.low) {
       this.begun = true;
+      this.source = source;
       this.items = fromEntries(entries);
       this.low = entries.length ? entries[0].offset - 1 : offset;
       this.high = offset;
@@ -76,7 +71,9 @@ export class Past {
 
   // The items that had happened by an offset.
   upTo(offset) {
-    return this.high <= offset ? this.items : this.items.filter((item) => item.offset <= offset);
+    if (this.high <= offset) return this.items;
+    if (this.cut?.of !== this.items || this.cut.offset !== offset) this.cut = {of: this.items, offset, items: this.items.filter((item) => item.offset <= offset)};
+    return this.cut.items;
   }
 
   // What to ask the hub for: the page before the oldest known entry.
@@ -159,7 +156,7 @@ export function ticks(from, until, many = 6) {
 }
 
 // The agents of items by name, for a choice: [name].
-export const agentsOf = (items, nameOf) => [...groupBy(items.filter((item) => item.session), (item) => item.agent || nameOf(item.session)).keys()]
+export const agentsOf = (items, nameOf) => [...new Set(items.map((item) => item.session && (item.agent || nameOf(item.session))))]
   .filter((name) => name && name !== "system").sort((one, other) => one.localeCompare(other));
 
 // The first and the last second of an axis of time; uPlot alone would show a thousand days around a single step.

@@ -19,8 +19,8 @@ export function next(known, started, key) {
   return started ? next(known, "", key) : {run: null, started: ""};
 }
 
-const types = (element) =>
-  element?.closest?.("input, textarea, select, [contenteditable]") && element.type !== "checkbox";
+export const types = (element) =>
+  Boolean(element?.closest?.("input, textarea, select, [contenteditable]")) && !["checkbox", "range"].includes(element.type);
 
 const rowsShown = () => [...document.querySelectorAll("main [data-row]")].filter((row) => row.offsetParent !== null);
 const CAN_FOCUS = "a[href], button, [tabindex]"; // in a text field, keys would be typed

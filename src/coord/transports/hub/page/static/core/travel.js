@@ -1,6 +1,7 @@
 // Time travel: the state at an earlier entry, steps from there, and play. It loads states and entries, and applies
 // entries as the live page does; `show(found)` gets {at, first, state, rules, passed, playing, speed, loading, error,
-// problem}. `passed` are the entries since the state that was loaded; a problem keeps what is shown.
+// problem, run}. `passed` are the entries since the state that was loaded, by which `run` is another; a problem keeps
+// what is shown.
 
 import {applyEntry, copyState, fromSnapshot} from "./state.js";
 
@@ -55,7 +56,7 @@ export class Traveller {
       if (!moment) throw Object.assign(new Error("This address names no time"), {hint: "?at=17 is an entry of the log, ?at=t1700000000000 a time in milliseconds."});
       const snapshot = await this.loadState({...moment, nearest: true});
       if (run !== this.run) return;
-      this.update({at, first: snapshot.first_offset, state: fromSnapshot(snapshot), rules: snapshot.rules, passed: [], loading: false});
+      this.update({at, first: snapshot.first_offset, state: fromSnapshot(snapshot), rules: snapshot.rules, passed: [], loading: false, run});
     } catch (error) {
       if (run === this.run) this.update({state: null, loading: false, error});
     }

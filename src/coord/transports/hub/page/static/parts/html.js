@@ -68,6 +68,9 @@ export const choice = (label, value, options, choose) => html`
   <div class="choice" role="group" aria-label=${label}>${options.map(([each, words]) => html`
     <button type="button" aria-pressed=${each === value} @click=${() => choose(each)}>${words}</button>`)}</div>`;
 
+// An option of a <select>. What is chosen is set on the element, because the attribute only says how it begins.
+export const option = (value, label, chosen = "") => html`<option value=${value} .selected=${live(value === chosen)}>${label}</option>`;
+
 // The field that `/` puts the focus on; it keeps its text in the address (?q=).
 export const filterField = (value, change, label = "Filter") => html`
   <label class="filter">${icon("search")}<span class="hidden">${label}</span>

@@ -5,7 +5,7 @@ import {visible} from "../core/format.js";
 import {DEFAULTS, deskOf, endIn, gather, gathering, isOver, isQuiet, joined, LEVELS, noticeOf, taken, titleOf, WAYS} from "../core/notices.js";
 import {go} from "../core/router.js";
 import * as store from "../core/store.js";
-import {html, nothing} from "./html.js";
+import {html, nothing, option} from "./html.js";
 import {learn, said, sentencesReady, words} from "./sentence.js";
 import {noteAt, takeBack, toast} from "./toast.js";
 
@@ -132,8 +132,8 @@ export function noticeSettings() {
   const now = settings(), state = permission(), on = now.on && state === "granted";
   const hour = (name, label) => html`<label>${label}<input type="time" required .value=${now[name]} @change=${(event) => { if (event.target.value) change({[name]: event.target.value}); }}></label>`;
   return html`<section class="panel pad" aria-label="Notices"><header class="heading"><h2>Notices</h2></header><div class="form"><p>${STATES[state] ?? html`<button type="button" class="button" @click=${() => (on ? change({on: false}) : turnOn())}>Turn ${on ? "off" : "on"} notifications of the browser</button>`}</p>
-    ${LEVELS.map(([level, label]) => html`<label>${label}<select @change=${(event) => change({[level]: event.target.value})}>${WAYS.map(([way, text]) => html`
-      <option value=${way} ?selected=${way === now[level]}>${text}</option>`)}</select></label>`)}
+    ${LEVELS.map(([level, label]) => html`<label>${label}<select @change=${(event) => change({[level]: event.target.value})}>${
+      WAYS.map(([way, text]) => option(way, text, now[level]))}</select></label>`)}
     <label class="inline"><input type="checkbox" .checked=${now.quiet} @change=${(event) => change({quiet: event.target.checked})}>Quiet hours: no notification of the browser</label>
     ${now.quiet ? html`${hour("begin", "From")}${hour("end", "Until")}` : nothing}</div></section>`;
 }

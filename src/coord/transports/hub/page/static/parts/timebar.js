@@ -5,13 +5,14 @@ import * as store from "../core/store.js";
 import {SPEEDS} from "../core/travel.js";
 import {count, when} from "../core/format.js";
 import {copy} from "./act.js";
-import {html, icon, live, nothing} from "./html.js";
+import {html, icon, nothing, option} from "./html.js";
 
 const SEEK_MS = 120;
 let seeking = null;
 
-// Goes to an offset once the slider rests for a moment.
+// Goes to an offset once the slider rests for a moment. It would not stay under the hand while something plays.
 function seek(offset) {
+  store.traveller.pause();
   clearTimeout(seeking);
   seeking = setTimeout(() => router.setQuery({at: String(offset)}), SEEK_MS);
 }
@@ -54,13 +55,13 @@ export function timebar(past) {
       <button class="button small" @click=${stepBack} aria-label="Entry before ([)" title="Entry before ([)" ?disabled=${offset <= first}>${icon("back")}</button>
       <button class="button small primary" @click=${playOrPause} aria-label=${past.playing ? "Pause (p)" : "Play (p)"} title="Play or pause (p)">${icon(past.playing ? "pause" : "play")}</button>
       <button class="button small" @click=${stepOn} aria-label="Next entry (])" title="Next entry (])" ?disabled=${offset >= last}>${icon("next")}</button>
-      <label><span class="hidden">Speed</span><select @change=${(event) => void (past.playing ? store.traveller.play(Number(event.target.value)) : store.traveller.update({speed: Number(event.target.value)}))}>
-        ${SPEEDS.map((speed) => html`<option value=${speed} ?selected=${speed === past.speed}>${speed} ×</option>`)}</select></label>
+      <label><span class="hidden">Speed</span><select @change=${(event) => void (past.playing ? store.traveller.play(Number(event.target.value)) : store.traveller.update({speed: Number(event.target.value)}))}>${
+        SPEEDS.map((speed) => option(speed, `${speed} ×`, past.speed))}</select></label>
     </div>
-    <label class="slider"><span class="hidden">Entry of the log, ${first} to ${last}</span><input type="range" min=${first} max=${last} step="1" .value=${live(String(offset))}
+    <label class="slider"><span class="hidden">Entry of the log, ${first} to ${last}</span><input type="range" min=${first} max=${last} step="1" .value=${String(offset)}
       aria-valuetext=${at ? `${when(at, Date.now())}, entry ${offset}` : `entry ${offset}`} @input=${(event) => seek(event.target.value)}></label>
     <div class="controls">
-      <label><span class="hidden">Go to a time</span><input type="datetime-local" step="1" .value=${live(at ? localTime(at) : "")} @change=${jump}></label>
+      <label><span class="hidden">Go to a time</span><input type="datetime-local" step="1" .value=${at ? localTime(at) : ""} @change=${jump}></label>
       <span class="muted" title=${count(last - offset, "entry", "entries")}>${offset} / ${last}</span>
       <button class="button small" @click=${() => copy(location.href)}>${icon("link")} Share</button>
       <button class="button small" @click=${toggle}>Live</button>

@@ -1,14 +1,14 @@
 // Activity: what happened, as sentences or as lanes by agent; older entries come as you scroll.
 
-import {agentsOf, KINDS, lanes, passes, Past, ticks} from "../core/activity.js";
+import {agentsOf, kindsOf, lanes, passes, Past, ticks} from "../core/activity.js";
 import {get} from "../core/api.js";
-import {names} from "../core/derive.js";
+import {derived, names} from "../core/derive.js";
 import {clock, count, day, duration, moment, resource, when} from "../core/format.js";
 import {go, link, setQuery} from "../core/router.js";
-import {recentEntries, signal, touch} from "../core/store.js";
+import {liveState, recentEntries, signal, touch} from "../core/store.js";
 import {command, copy} from "../parts/act.js";
 import {open} from "../parts/dialog.js";
-import {choice, css, empty, filterField, foreign, heading, html, icon, nothing, skeleton, svg, time} from "../parts/html.js";
+import {choice, css, empty, filterField, foreign, heading, html, icon, nothing, option, skeleton, svg, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 import {learn, nameFor, said, sentences, sentencesLoaded, words} from "../parts/sentence.js";
 
@@ -24,11 +24,11 @@ let first = 0, automatic = 0, tried = "", shownItems = [], shownCount = 0, shown
 async function loadOlder() {
   if (loading.peek() === "loading" || past.trimmed) return;
   loading.value = "loading";
-  const {after, limit} = past.older(PAGE, first);
+  const {after, limit} = past.older(PAGE, first), {low} = past;
   try {
     const answer = await get("/v1/events", {after, limit});
     learn(answer.events.map((each) => each.details));
-    past.prepend(answer.events, after, first);
+    if (past.low === low) past.prepend(answer.events, after, first); // or it began again in the meantime
     loading.value = "";
   } catch (error) {
     const begins = Number(/offset (\d+)/.exec(error.code === "trimmed" ? error.message : "")?.[1]);
@@ -70,7 +70,7 @@ function filtered(filter, state) {
 
 function follow({state, who, past: earlier}) {
   sentences();
-  if (past.follow(recentEntries(), state.offset, Boolean(earlier) || !who.project)) learn(past.items.slice(-200));
+  if (past.follow(recentEntries(), state.offset, who.project ? earlier?.run ?? liveState() : null)) learn(past.items.slice(-200));
 }
 
 // The newest events of a session, for its own page.
@@ -97,15 +97,17 @@ function detail({state, now}) {
   return html`${count(known.length, "event")} loaded${known.length ? html`, since ${when(known[0].at, now)}` : nothing}`;
 }
 
+const agents = derived([], (state, items) => agentsOf(items, (session) => nameFor(state, session)));
+const kinds = derived([], (templates) => kindsOf(Object.keys(templates)));
+
 function filters(filter, state) {
-  const names = agentsOf(past.upTo(state.offset), (session) => nameFor(state, session));
+  const found = agents(state, past.upTo(state.offset), names(state));
   const active = ["agent", "kind", "file", "task"].filter((name) => filter[name]);
   return html`<form class="filters" aria-label="Filters" @submit=${(event) => event.preventDefault()}>
-    <label><span>Agent</span><select @change=${(event) => setQuery({agent: event.target.value})}><option value="">Everybody</option>
-      ${[...new Set([...names, ...(filter.agent ? [filter.agent] : [])])].map((name) => html`<option value=${name} ?selected=${name === filter.agent}>${name}</option>`)}</select></label>
-    <label><span>Kind</span><select @change=${(event) => setQuery({kind: event.target.value})}><option value="">What matters</option>
-      ${KINDS.map(([kind, label]) => html`<optgroup label=${label}><option value=${kind} ?selected=${filter.kind === kind}>${label}</option>
-        ${Object.keys(sentences()).filter((name) => name.startsWith(`${kind}.`)).map((name) => html`<option value=${name} ?selected=${name === filter.kind}>${name}</option>`)}</optgroup>`)}</select></label>
+    <label><span>Agent</span><select @change=${(event) => setQuery({agent: event.target.value})}>${
+      [...new Set(["", ...found, filter.agent ?? ""])].map((name) => option(name, name || "Everybody", filter.agent))}</select></label>
+    <label><span>Kind</span><select @change=${(event) => setQuery({kind: event.target.value})}>${option("", "What matters", filter.kind)}
+      ${kinds(sentences()).map(([kind, events]) => html`<optgroup label=${kind}>${option(kind, `${kind}.*`, filter.kind)}${events.map((name) => option(name, name, filter.kind))}</optgroup>`)}</select></label>
     <label><span>File</span><input type="search" placeholder="src/…" .value=${filter.file ?? ""} @change=${(event) => setQuery({file: event.target.value})}></label>
     <label><span>Task</span><input type="search" placeholder="T-1" .value=${filter.task ?? ""} @change=${(event) => setQuery({task: event.target.value})}></label>
     <label class="inline"><input type="checkbox" .checked=${Boolean(filter.all)} @change=${(event) => setQuery({all: event.target.checked ? "1" : ""})}>Heartbeats too</label>

@@ -10,7 +10,7 @@ import {isReport} from "../core/report.js";
 import {address, link, setQuery} from "../core/router.js";
 import {remembered, shared, signal} from "../core/store.js";
 import {more, moreAll} from "../parts/act.js";
-import {chip, choice, code, css, empty, failed, filterField, foreign, heading, html, icon, nothing, skeleton, time} from "../parts/html.js";
+import {chip, choice, code, css, empty, failed, filterField, foreign, heading, html, icon, nothing, option, skeleton, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 import {picture} from "../parts/planpicture.js";
 
@@ -62,8 +62,8 @@ function matching(found, project, {state, q}) {
 const nothingPlanned = () => empty("There is no plan", html`${code("coord plan init")} writes an example, ${code("coord plan load plan.yaml")} loads it, and ${code("coord task add T-1")} adds a single task.`);
 
 const projectChoice = (projects, project) => (projects.length < 2 ? foreign(project) : html`<label><span class="hidden">Project</span>
-  <select class="select" @change=${(event) => setQuery({project: event.target.value})}>${projects.map(([name, many]) => html`
-    <option value=${name} ?selected=${name === project}>${name} (${number(many)})</option>`)}</select></label>`);
+  <select class="select" @change=${(event) => setQuery({project: event.target.value})}>${projects.map(([name, many]) =>
+    option(name, `${name} (${number(many)})`, project))}</select></label>`);
 
 // --- progress ---
 

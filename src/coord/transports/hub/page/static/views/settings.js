@@ -10,7 +10,7 @@ import {setQuery} from "../core/router.js";
 import {groups, projects, title, words} from "../core/settings.js";
 import {may, signal} from "../core/store.js";
 import {act, command} from "../parts/act.js";
-import {chip, code, filterField, foreign, heading, html, icon, live, meter, nothing, skeleton, time} from "../parts/html.js";
+import {chip, code, filterField, foreign, heading, html, icon, live, meter, nothing, option, skeleton, time} from "../parts/html.js";
 import {noticeSettings} from "../parts/notify.js";
 import {said} from "../parts/sentence.js";
 
@@ -54,7 +54,7 @@ function agents(settings, project, known, {state}) {
   const many = [...state.tables.sessions.values()].filter((each) => isAgent(each) && each.project === project).length;
   const chosen = wanted.value ?? (limit || setting.high), changes = wanted.value !== null && wanted.value !== limit;
   return html`<p>${count(many, "agent")} of ${known.length > 1 ? html`<label><span class="hidden">Project</span><select class="select" @change=${(event) => { wanted.value = null; setQuery({project: event.target.value}); }}>${
-      known.map((name) => html`<option value=${name} ?selected=${name === project}>${name}</option>`)}</select></label>` : html`<b>${foreign(project)}</b>`}${
+      known.map((name) => option(name, name, project))}</select></label>` : html`<b>${foreign(project)}</b>`}${
       limit ? `, ${limit} at most` : ", no limit"}</p>
     <label class="slide"><span>Agents at most</span><input type="range" min=${setting.low} max=${setting.high} step="1" .value=${live(String(chosen))} ?disabled=${!may("admin")}
       aria-valuetext=${!limit && wanted.value === null ? "no limit" : chosen} @input=${(event) => { wanted.value = Number(event.target.value); }}><output>${!limit && wanted.value === null ? "no limit" : chosen}</output></label>
