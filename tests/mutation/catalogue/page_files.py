@@ -117,6 +117,13 @@ MUTANTS = [
         ("tests/unit/core/page/test_state.py::test_an_absurd_number_is_not_added",),
     ),
     Mutant(
+        "the report of a hang is a sign of life",
+        "coord.core.page.state:_says_seen",
+        'field is None or (field != "" and not event.get(field))',
+        "not field or not event.get(field)",
+        ("tests/unit/core/page/test_state.py::test_a_session_hangs_until_it_is_heard_of",),
+    ),
+    Mutant(
         "all versions of the page have one name",
         f"{HUB}.page.assets:page_id",
         '"".join(each.etag for each in assets().values()).encode()',

@@ -586,4 +586,12 @@ MUTANTS = [
         "  if (whole < 3600) return",
         "core",
     ),
+    PageMutant("the report of a hang ends it", "core/state.js", 'field === "" || ', "", "state"),
+    PageMutant(
+        "a lock that came by itself is a sign of life",
+        "core/state.js",
+        "(field !== undefined && !isEmpty(ownOf(event, field)))",
+        "false",
+        "state",
+    ),
 ]

@@ -115,14 +115,16 @@ def _wait(record: Found, value: bytes) -> Iterator[_Row]:
     found = decode(value, LockRequest, record.key)
     if found.state is not WaitState.WAITING or found.denied:
         return
+    name = keys.wait_id(record.key)
     fields = {
+        "id": name,
         "session": found.session,
         "agent": found.agent,
         "resources": list(found.resources),
         "priority": found.priority,
         "since_ms": found.since_ms,
     }
-    yield "waits", (keys.wait_id(record.key),), fields
+    yield "waits", (name,), fields
 
 
 def _spec(record: Found, value: bytes) -> Iterator[_Row]:

@@ -13,7 +13,8 @@ sum `@at+field`, `!field` for its negation, or a constant `=text`. An empty valu
 the record has no such field. A key is made of fields of the event, joined with a line feed, or with what
 `JOINTS` says.
 
-Besides, every event of a session that is known says that it was seen (`seen_ms`).
+Besides, every event of a session that is known says that it was seen (`seen_ms`) and does not hang, except
+those in `SILENT`.
 """
 
 from typing import Any
@@ -35,6 +36,20 @@ RECENT = {
     "settings": 50,
 }
 """How many events each list keeps."""
+SILENT = {
+    **dict.fromkeys(
+        (
+            *("session.hung", "alert.raised", "alert.closed", "budget.exceeded", "message.undelivered"),
+            *("question.answered", "question.withdrawn", "lock.released", "lock.moved", "lock.withdrawn"),
+            *("lock.wait_ended", "lock.preemption_asked", "lock.preemption_withdrawn", "task.moved"),
+            *("task.released", "task.expired", "task.superseded"),
+        ),
+        "",
+    ),
+    "lock.acquired": "waited_ms",
+    "message.delivered": "by",
+}
+"""Events that others or the time cause, so their session was not seen: always, or if they have this field."""
 _SESSION, _LOCK, _WAIT, _TASK = (
     ("session",),
     ("session", "resource"),
@@ -102,7 +117,9 @@ RULES: dict[str, list[Operation]] = {
         },
     ],
     "lock.waiting": [
-        _change("put", "waits", _WAIT, "session", "agent", "resources", "holder", "priority", "since_ms"),
+        _change(
+            *("put", "waits", _WAIT, "id", "session", "agent", "resources", "holder", "priority", "since_ms")
+        ),
     ],
     "lock.withdrawn": [_drop("waits", _WAIT)],
     "lock.wait_ended": [_drop("waits", _WAIT)],
@@ -185,4 +202,7 @@ RULES: dict[str, list[Operation]] = {
     "reaction.failed": _push("reactions"),
     "reaction.dropped": _push("reactions"),
     "reaction.refused": _push("reactions"),
+    "reaction.decided": _push("reactions"),
 }
+DELIVERED: dict[str, Any] = {**RULES, "@join": JOINTS, "@silent": SILENT}
+"""What the page gets with every snapshot."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from coord.core.events import read_event
-from coord.core.page.rules import JOINTS, RECENT, RULES, TABLES, Operation
+from coord.core.page.rules import JOINTS, RECENT, RULES, SILENT, TABLES, Operation
 
 Fields = dict[str, Any]
 Table = dict[str, Fields]
@@ -36,8 +36,15 @@ def apply_entry(state: PageState, offset: int, at: int, events: Iterable[bytes])
         for operation in RULES.get(str(event.get("event")), ()):
             _OPERATIONS[operation["op"]](state, operation, event)
         session = state.tables["sessions"].get(_part(event.get("session")))
-        if session is not None:
+        if session is not None and _says_seen(event):
             session["seen_ms"] = at
+            session.pop("hung_s", None)
+
+
+def _says_seen(event: Fields) -> bool:
+    """Whether the session of an event caused it."""
+    field = SILENT.get(str(event.get("event")))
+    return field is None or (field != "" and not event.get(field))
 
 
 def _key(table: str, names: Iterable[str], event: Fields) -> str:

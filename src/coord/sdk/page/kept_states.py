@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from coord.core.errors import CoordError
-from coord.core.page.rules import JOINTS, RECENT, RULES
+from coord.core.page.rules import DELIVERED, RECENT
 from coord.core.page.state import PageState
 from coord.host.pin import read_pin
 from coord.host.store_location import StoreLocation
@@ -28,7 +28,7 @@ STATE_BYTES_MAX = 64 * 1024 * 1024
 """A larger state stays in memory; a file that has more in it is not from us."""
 DRAFT_S = 3600.0
 """A process that writes a file for longer was killed."""
-RULES_ID = sha256(msgspec.json.encode((RULES, JOINTS, RECENT), order="sorted")).hexdigest()[:12]
+RULES_ID = sha256(msgspec.json.encode((DELIVERED, RECENT), order="sorted")).hexdigest()[:12]
 """States that were made by other rules do not count."""
 _NAME = re.compile(r"([0-9a-f]{12})-(\d{1,16})-(\d{1,16})")
 _DRAFT = re.compile(r"draft-[0-9a-f]{16}")

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from coord.core.events import every_event
-from coord.core.page.rules import RECENT, RULES, TABLES
+from coord.core.page.rules import RECENT, RULES, SILENT, TABLES
 
 KINDS = {str(kind.__struct_config__.tag): kind for kind in every_event()}
 CHANGES = [(name, each) for name, found in RULES.items() for each in found if "table" in each]
@@ -27,6 +27,12 @@ def test_every_source_is_a_field_of_the_event(name: str, change: dict[str, objec
 def _names(change: dict[str, object]) -> list[str]:
     found = [change["key"], change.get("to", [])]
     return [name for names in found if isinstance(names, list) for name in names]
+
+
+def test_what_is_silent_are_events_of_a_session_and_their_fields() -> None:
+    for name, field in SILENT.items():
+        fields = {each.encode_name for each in msgspec.structs.fields(KINDS[name])}
+        assert {"session", field or "session"} <= fields, name
 
 
 def test_every_table_and_list_is_written_and_bounded() -> None:

@@ -53,6 +53,23 @@ def test_a_session_was_seen_at_its_newest_event_and_not_after_its_end() -> None:
     assert state.recent["ended"] == [{**ended, "offset": 2, "at": 2000}]
 
 
+HUNG = {"event": "session.hung", "session": "ada", "silent_s": 999}
+LOST = {"event": "lock.released", "session": "ada", "resource": "file:a.py"}
+LEARNT = {"event": "message.delivered", "session": "ada", "id": "m1"}
+
+
+def test_a_session_hangs_until_it_is_heard_of() -> None:
+    """What others do to it, and the report itself, are no sign of life."""
+    silent: list[dict[str, Any]] = [HUNG, LOST, {**TOOK, "waited_ms": 9}, {**LEARNT, "by": "ida"}]
+    state = after([BEGAN], *([each] for each in silent))
+    session = state.tables["sessions"]["ada"]
+    assert (session["seen_ms"], session["hung_s"]) == (1000, 999)
+    for sign in (TOOK, LEARNT, {"event": "file.edited", "session": "ada", "resource": "file:a.py"}):
+        heard = after([BEGAN], [HUNG], [sign]).tables["sessions"]["ada"]
+        assert heard["seen_ms"] == 3000
+        assert "hung_s" not in heard
+
+
 def test_a_lock_moves_to_a_successor() -> None:
     moved = {
         "event": "lock.moved",

@@ -17,7 +17,7 @@ import msgspec
 
 from coord.core.errors import LimitReached
 from coord.core.events import read_event
-from coord.core.page.rules import JOINTS, RULES
+from coord.core.page.rules import DELIVERED
 from coord.core.page.sentences import SENTENCES
 from coord.core.page.series import COUNTED, LEVELS, TIMED
 from coord.core.page.series import RULES as SERIES_RULES
@@ -102,7 +102,7 @@ def make_report(run: Run, facts: RunFacts, name: str) -> bytes:
     found = {
         "base": run.base,
         "entries": run.entries,
-        "rules": {**RULES, "@join": JOINTS},
+        "rules": DELIVERED,
         "series": SERIES,
         "sentences": SENTENCES,
         "hub": {"repository": name},

@@ -4,7 +4,8 @@ import {applyEntry, copyState, emptyState, fromSnapshot, toSnapshot} from "../..
 
 const LOCK = ["session", "resource"];
 const rules = {
-  "@join": {tasks: "/"},
+  "@join": {tasks: "/"}, "@silent": {hung: "", got: "waited"},
+  hung: [{op: "set", table: "sessions", key: ["session"], fields: {hung_s: "silent"}}],
   began: [{op: "put", table: "sessions", key: ["session"], fields: {session: "session", agent: "agent", started_ms: "@at"}}],
   locked: [{op: "put", table: "locks", key: LOCK, fields: {session: "session", mode: "mode", fence: "@offset", until: "@at+ms", kind: "=file", shared: "!mode"}}],
   renewed: [{op: "set", table: "locks", key: LOCK, fields: {mode: "mode"}}],
@@ -52,6 +53,19 @@ test("add, note and save", () => {
     [{event: "planned", project: "p", task: "t", title: "x", files: ["a"]}], [{event: "planned", project: "p", task: "t", title: "y"}]);
   assert.deepEqual(only(state.tables.sessions), {session: "s", started_ms: 1000, seen_ms: 1002, cost: 5, file: "a"});
   assert.deepEqual(only(state.tables.tasks), {title: "y"});
+});
+
+test("what others do to a session is no sign of its life, and a sign ends a hang", () => {
+  const began = [{event: "began", session: "s"}], hung = [{event: "hung", session: "s", silent: 9}];
+  assert.deepEqual(only(run(began, hung, [{event: "got", session: "s", waited: 5}]).tables.sessions), {session: "s", started_ms: 1000, seen_ms: 1000, hung_s: 9});
+  for (const event of ["got", "used", ["hung"]]) assert.deepEqual(only(run(began, hung, [{event, session: "s"}]).tables.sessions), {session: "s", started_ms: 1000, seen_ms: 1002});
+  const together = [...began, ...hung, {event: "used", session: "s"}];
+  assert.deepEqual(only(run(together).tables.sessions), {session: "s", started_ms: 1000, seen_ms: 1000});
+});
+
+test("a change of the settings is kept from the first entry on", () => {
+  const state = applyEntry(emptyState(), {told: [{op: "push", list: "settings", most: 5}]}, {offset: 1, at: 5, events: [{event: "told"}]});
+  assert.equal(state.recent.settings.length, 1);
 });
 
 test("every event of a known session is a sign of life", () => {

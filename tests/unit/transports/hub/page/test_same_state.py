@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coord.core.page.rules import JOINTS, RULES
+from coord.core.page.rules import DELIVERED, RULES, SILENT
 from coord.core.page.state import NUMBER_MAX, PageState, apply_entry
 from coord.sdk.log_reader import first_offset
 from coord.stores.contract import Entry
@@ -26,11 +26,12 @@ from tests.support.hub.page_events import EVERY_EVENT
 
 SCRIPT = Path(__file__).with_name("apply_log.mjs")
 NODE = shutil.which("node") or ""
-LOGGED = {**RULES, "@join": JOINTS}
 HOSTILE: tuple[dict[str, Any], ...] = (
     {"event": "__proto__", "session": "__proto__"},
     {"event": "constructor", "session": "constructor"},
     {"event": "@join", "session": "x"},
+    {"event": "session.hung", "session": "__proto__", "silent_s": 9},
+    {"event": ["session.hung"], "session": "__proto__"},
     {"event": ["session.registered"], "session": "x"},
     {"event": "session.registered", "session": "__proto__", "agent": "<script>", "state": "idle"},
     {"event": "session.registered", "session": ["two", "parts", ["deep"]]},
@@ -119,7 +120,7 @@ def page() -> Iterator[Page]:
         assert answered is not None
 
         def ask(begin: PageState, log: list[Entry]) -> dict[str, Any]:
-            snapshot = {**msgspec.to_builtins(begin), "rules": LOGGED}
+            snapshot = {**msgspec.to_builtins(begin), "rules": DELIVERED}
             messages = [LogEntry(each).encoded(as_message, EVERYTHING).decode() for each in log]
             sent = {"snapshot": msgspec.json.encode(snapshot).decode(), "messages": messages}
             asked.write(json.dumps(sent).encode() + b"\n")
@@ -173,7 +174,7 @@ VALUES = st.recursive(
 KEYS = ("session", "resource", "id", "project", "task", "agent", "successor", "resources")
 EVENTS = st.builds(
     lambda event, keys, others: {**others, **keys, "event": event},
-    st.sampled_from([*RULES, "unheard.of", "@join", "__proto__", "", 5, None]),
+    st.sampled_from([*RULES, *SILENT, "unheard.of", "@join", "@silent", "__proto__", "", 5, None]),
     st.dictionaries(st.sampled_from(KEYS), st.one_of(WORDS, st.lists(WORDS, max_size=2), VALUES)),
     st.dictionaries(st.sampled_from([*NAMES, "__proto__", "offset", "at"]), VALUES, max_size=6),
 )

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from coord.core.errors import Invalid
 from coord.core.page.notices import NOTICES, Notice
-from coord.core.page.rules import JOINTS, RULES
+from coord.core.page.rules import DELIVERED
 from coord.core.page.state import Fields, PageState, Table
 from coord.core.tokens.schema import Role
 from coord.host.store_location import StoreLocation
@@ -159,7 +159,7 @@ async def show_page(asking: Asking) -> Any:
         first_offset=await pages.first(asking),
         tables=visible_tables(state, project),
         recent=visible_recent(state, project),
-        rules={**RULES, "@join": JOINTS},
+        rules=DELIVERED,
         notices=NOTICES,
         who=_reader(asking),
         hub=HubInfo(

@@ -54,13 +54,22 @@ export function applyEntry(state, rules, entry) {
   for (const event of entry.events ?? []) {
     for (const operation of rulesOf(rules, event.event)) OPERATIONS[operation.op]?.(state, operation, event, rules);
     const session = partOf(ownOf(event, "session")), known = state.tables.sessions.get(session);
-    if (known !== undefined && known.seen_ms !== entry.at) write(state, "sessions", session, {...known, seen_ms: entry.at});
+    if (known === undefined || isSilent(rules, event) || (known.seen_ms === entry.at && !known.hung_s)) continue;
+    const {hung_s: _, ...alive} = known;
+    write(state, "sessions", session, {...alive, seen_ms: entry.at});
   }
   return state;
 }
 
 const ownOf = (record, name) => (Object.hasOwn(record, name) ? record[name] : undefined);
 const rulesOf = (rules, name) => (typeof name === "string" && name[0] !== "@" && ownOf(rules, name)) || [];
+
+// Whether others or the time may have caused an event, so that it does not say that its session was seen.
+function isSilent(rules, event) {
+  const field = typeof event.event === "string" ? ownOf(rules["@silent"] ?? {}, event.event) : undefined;
+  return field === "" || (field !== undefined && !isEmpty(ownOf(event, field)));
+}
+
 const isEmpty = (value) =>
   !value || (typeof value === "object" && (Array.isArray(value) ? value : Object.keys(value)).length === 0);
 
