@@ -182,8 +182,24 @@ MUTANTS = [
     PageMutant(
         "a failed dependency looks like one to wait for",
         "core/derive.js",
-        "if (BROKEN.has(found)) broken.push(id);\n    else if",
+        "if (BROKEN.has(found) || stuck.has(key)) broken.push(id);\n    else if",
         "if",
+        "derive",
+    ),
+    PageMutant("only a broken task blocks", "core/derive.js", " || stuck.has(key)", "", "derive"),
+    PageMutant(
+        "a split task waits for what it did",
+        "core/derive.js",
+        "task.parts ? Array",
+        "false ? Array",
+        "derive",
+    ),
+    PageMutant("a name has folders", "core/derive.js", '!name.startsWith("file:") || name', "name", "derive"),
+    PageMutant(
+        "a glob is a path in the queue",
+        "core/derive.js",
+        'name.startsWith("file:") && GLOB.test(name)',
+        "false",
         "derive",
     ),
     PageMutant(

@@ -17,8 +17,8 @@ const wait = (name, paths, sinceMs, more = {}) => ({session: `s-${name}`, agent:
 
 test("a task is ready, waiting, blocked or retrying by what it depends on", () => {
   const word = (task, others = []) => {
-    const {tasks} = stateOf({tasks: [{project: "p", task: "t", ...task}, ...others.map((each) => ({project: "p", ...each}))]}).tables;
-    return derive.taskState(tasks.get("p/t"), tasks, NOW);
+    const state = stateOf({tasks: [{project: "p", task: "t", ...task}, ...others.map((each) => ({project: "p", ...each}))]});
+    return derive.taskState(state.tables.tasks.get("p/t"), state, NOW);
   };
   assert.equal(word({}).word, "ready");
   assert.deepEqual(word({depends_on: ["a"]}, [{task: "a"}]), {word: "waiting", by: ["a"]});
@@ -30,6 +30,21 @@ test("a task is ready, waiting, blocked or retrying by what it depends on", () =
   assert.equal(word({state: "in_progress", expires_ms: NOW - 1}).word, "expired");
   assert.equal(word({state: "in_progress", expires_ms: NOW}).word, "in progress");
   assert.equal(word({state: "done"}).word, "done");
+});
+
+test("a task is blocked through others, and one that was split waits for its parts alone", () => {
+  const word = (task, ...others) => {
+    const state = stateOf({tasks: [task, ...others].map((each) => ({project: "p", ...each}))});
+    return derive.taskState(state.tables.tasks.get(`p/${task.task}`), state, NOW);
+  };
+  const chain = [{task: "b", depends_on: ["c"]}, {task: "c", depends_on: ["d"]}, {task: "d", state: "errored"}];
+  assert.deepEqual(word({task: "a", depends_on: ["b"]}, ...chain), {word: "blocked", by: ["b"]});
+  assert.equal(word({task: "a", depends_on: ["b"]}, {...chain[0], state: "in_progress"}, ...chain.slice(1)).word, "waiting");
+  const split = {task: "t", parts: 2, depends_on: ["d"]};
+  assert.deepEqual(word(split, {task: "d", state: "failed"}, {task: "t::1", state: "done"}, {task: "t::2"}), {word: "waiting", by: ["t::2"]});
+  assert.deepEqual(word(split, {task: "t::1"}, {task: "t::2", state: "failed"}), {word: "blocked", by: ["t::2"]});
+  assert.equal(word({task: "a", depends_on: ["b"]}, {task: "b", depends_on: ["a", "d"]}, {task: "d", state: "failed"}).word, "blocked", "a circle has an end");
+  for (const parts of [1e12, "many", [2], -1]) assert.ok(word({task: "t", parts}).by.length <= 10_000);
 });
 
 test("a folder covers what lies below it, and nothing else", () => {
@@ -64,6 +79,27 @@ test("the holders of a wait: on the path, on folders above, and below it those o
   const [me, you] = derive.queue(state);
   assert.deepEqual(derive.holdersOf(me, state).map((each) => each.agent).sort(), ["ada", "bob"]);
   assert.deepEqual(derive.holdersOf(you, state).map((each) => each.agent), ["eve"]);
+});
+
+test("a name has no folders, the root is above all files, and letters count alike in both cases", () => {
+  const named = (name) => ({...wait("me", [], 1), resources: [name]});
+  const state = stateOf({locks: [lock("ada", "."), {...lock("bob", ""), resource: "name:deploy"}, {...lock("eve", ""), resource: "name:deploy/prod"}, lock("dan", "SRC/A.py")]});
+  const holders = (name) => derive.holdersOf(named(name), state).map((each) => each.agent).sort();
+  assert.deepEqual([holders("name:deploy/prod"), holders("name:Deploy"), holders("name:x")], [["eve"], ["bob"], []]);
+  assert.deepEqual([holders("file:docs/x"), holders("file:src/a.py"), holders("file:.")], [["ada"], ["ada", "dan"], ["ada"]]);
+});
+
+test("the place of a wait is that among those that it meets", () => {
+  const names = ["src", "src/a.py", "SRC/A.py", "src/b", "docs/x", ".", "src/*.py", "*/x", "name:x", "name:X", "app/\\[id\\]"];
+  const waits = names.flatMap((one, at) => names.map((other, place) => ({session: `s-${(at * 7 + place) % 5}`, agent: `a${at}-${place}`, since_ms: 1000 * ((at * 31 + place * 17) % 113) + at,
+    resources: [one, other].map((each) => (each.startsWith("name:") ? each : `file:${each}`))})));
+  const state = stateOf({waits}), order = derive.queue(state);
+  const meet = (one, other) => one.resources.some((each) => other.resources.some((name) => derive.overlaps(each, name)));
+  order.forEach((each, at) => {
+    const ahead = order.slice(0, at).filter((other) => other.session !== each.session && meet(each, other)).length;
+    const place = derive.waitWords(each, state, NOW).match(/, (\d+)(st|nd|rd|th), /)?.[1] ?? 1;
+    assert.equal(Number(place), ahead + 1, each.agent);
+  });
 });
 
 test("the graph of waits finds who waits in a circle", () => {

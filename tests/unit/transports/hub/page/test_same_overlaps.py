@@ -13,6 +13,7 @@ from coord.core.locks.resources import parse_resource
 SCRIPT = Path(__file__).with_name("compare_overlaps.mjs")
 NODE = shutil.which("node") or ""
 PATIENCE_S = 60
+NAMES = ("name:src", "name:SRC", "name:src/a.py", "name:main", "project:shop", "project:Shop")
 PATHS = (".", "a", "src", "SRC/A.py", "src/a.py", "src/b", "src/b/a.py", "srca", "src/test_x.py", "app/x")
 GLOBS = (
     *("*", "*/a.py", "**/a.py", "src/*", "src/*.py", "src/**/*.py", "src/?.py", "src/b/*/x", "src/*/x.py"),
@@ -24,9 +25,7 @@ VAGUE = (r"app/\[id\]/page.tsx", "app/[id]/page.tsx", "app/[!x]", "src/[ab].py",
 
 @pytest.mark.skipif(not NODE, reason="node is not installed: tools/setup agents")
 def test_resources_overlap_as_in_the_core() -> None:
-    resources = [
-        "name:src", "name:main", "project:shop", *(f"file:{each}" for each in (*PATHS, *GLOBS, *VAGUE))
-    ]  # fmt: skip
+    resources = [*NAMES, *(f"file:{each}" for each in (*PATHS, *GLOBS, *VAGUE))]
     pairs = list(product(resources, resources))
     done = subprocess.run(
         [NODE, str(SCRIPT)],

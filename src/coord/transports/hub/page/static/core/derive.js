@@ -17,24 +17,41 @@ export function derived(names, compute) {
 
 // --- tasks ---
 
-const PASSED = new Set(["done", "skipped"]), BROKEN = new Set(["failed", "errored"]);
+export const FINISHED = new Set(["done", "skipped"]);
+const BROKEN = new Set(["failed", "errored"]), PARTS_MAX = 10_000;
+
+// The tasks that a task depends on: one that was split depends on its parts only.
+const needs = (task) => (task.parts ? Array.from({length: Math.min(task.parts, PARTS_MAX)}, (_, at) => `${task.task}::${at + 1}`) : task.depends_on ?? []);
+
+// The open tasks that depend on a broken one, directly or through others, by key.
+const blocked = derived(["tasks"], (state) => {
+  const dependents = new Map(), open = brokenTasks(state).map(({key}) => key.slice(2)), found = new Set();
+  if (!open.length) return found;
+  for (const [key, task] of state.tables.tasks) {
+    if (!task.state) for (const id of needs(task)) push(dependents, `${task.project}/${id}`, key);
+  }
+  for (const key of open) {
+    for (const other of dependents.get(key) ?? []) {
+      if (!found.has(other)) open.push(other);
+      found.add(other);
+    }
+  }
+  return found;
+});
 
 // Returns {word, by}: the state of a task as people say it, and the tasks that it waits for or that block it.
-export function taskState(task, tasks, now) {
-  const state = task.state ?? "open";
-  if (state === "in_progress") return {word: task.expires_ms && task.expires_ms < now ? "expired" : "in progress", by: []};
-  if (state !== "open") return {word: state, by: []};
-  const waiting = [], broken = [];
-  for (const id of task.depends_on ?? []) {
-    const other = tasks.get(`${task.project}/${id}`);
-    const found = other?.state ?? "open";
-    if (BROKEN.has(found)) broken.push(id);
-    else if (!PASSED.has(found)) waiting.push(id);
+export function taskState(task, state, now) {
+  if (task.state === "in_progress") return {word: task.expires_ms && task.expires_ms < now ? "expired" : "in progress", by: []};
+  if (task.state) return {word: task.state, by: []};
+  const waiting = [], broken = [], stuck = blocked(state);
+  for (const id of needs(task)) {
+    const key = `${task.project}/${id}`, found = state.tables.tasks.get(key)?.state;
+    if (BROKEN.has(found) || stuck.has(key)) broken.push(id);
+    else if (!FINISHED.has(found)) waiting.push(id);
   }
   if (broken.length) return {word: "blocked", by: broken};
   if (waiting.length) return {word: "waiting", by: waiting};
-  if (task.retry_ms > now) return {word: "retrying", by: []};
-  return {word: "ready", by: []};
+  return {word: task.retry_ms > now ? "retrying" : "ready", by: []};
 }
 
 // The task that each session has claimed.
@@ -51,7 +68,7 @@ const queued = derived(["tasks"], (state, minute) => {
   const found = new Map(), add = (key) => found.set(key, (found.get(key) ?? 0) + 1);
   for (const task of state.tables.tasks.values()) {
     if (task.state === "in_progress") add(task.session);
-    else if (task.assignee && task.assigned_until_ms > minute && taskState(task, state.tables.tasks, minute).word === "ready") add(`${task.project}/${task.assignee}`);
+    else if (task.assignee && task.assigned_until_ms > minute && taskState(task, state, minute).word === "ready") add(`${task.project}/${task.assignee}`);
   }
   return found;
 });
@@ -66,11 +83,11 @@ export function queueDepth({session, project, agent}, state, now) {
 
 // Whether two resources share something: a folder covers what lies below it, a glob what it matches.
 export function overlaps(one, other) {
-  if (one === other) return true;
+  if (one === other || one.toLowerCase() === other.toLowerCase()) return true;
   if (!one.startsWith("file:") || !other.startsWith("file:")) return false;
   if (GLOB.test(one) || GLOB.test(other)) return fit(segments(one), segments(other), null, (some, others) => fit([...some], [...others], "*", sameCharacter));
   const [short, long] = [one.toLowerCase(), other.toLowerCase()].sort((a, b) => a.length - b.length);
-  return short === long || short === "file:." || long === "file:." || long.startsWith(`${short}/`);
+  return short === "file:." || long === "file:." || long.startsWith(`${short}/`);
 }
 
 const GLOB = /[*?[\\]/;
@@ -101,39 +118,58 @@ const turn = (wait) => (wait.since_ms ?? 0) - 60_000 * (wait.priority ?? 0);
 
 export const locksBySession = derived(["locks"], (state) => groupBy(state.tables.locks.values(), (lock) => lock.session));
 
-// Where a wait stands: {place, ahead: [wait], holders: [lock]}.
-export function position(wait, state) {
-  const waits = queue(state), ahead = [];
-  for (const other of waits) {
-    if (other === wait) break;
-    if (other.session !== wait.session && meet(other.resources, wait.resources)) ahead.push(other);
+// The place of each wait: how many that it meets are served before it, and one.
+const places = derived(["waits"], (state) => {
+  const on = new Map(), below = new Map(), globs = [], found = new Map();
+  for (const wait of queue(state)) {
+    const ahead = new Set(), add = (waits) => waits?.forEach((other) => other.session !== wait.session && ahead.add(other));
+    for (const name of new Set(wait.resources)) {
+      const folders = [...above(name)], glob = isGlob(name), meets = (other) => other.resources.some((each) => overlaps(each, name));
+      if (glob) add([...found.keys()].filter(meets));
+      else {
+        folders.forEach((each) => add(on.get(each)));
+        add(below.get(folders[0]));
+        add(globs.filter(meets));
+      }
+      if (glob) globs.push(wait);
+      else folders.forEach((each, place) => push(place ? below : on, each, wait));
+    }
+    found.set(wait, ahead.size + 1);
   }
-  return {place: ahead.length + 1, ahead, holders: holdersOf(wait, state)};
-}
+  return found;
+});
 
-const meet = (some, others) => (some ?? []).some((one) => (others ?? []).some((other) => overlaps(one, other)));
-const locksByResource = derived(["locks"], (state) => groupBy(state.tables.locks.values(), (lock) => lock.resource));
+const isGlob = (name) => name.startsWith("file:") && GLOB.test(name);
+const locksByResource = derived(["locks"], (state) => groupBy(state.tables.locks.values(), (lock) => lock.resource.toLowerCase()));
 
-// The folders above a resource, and itself.
-function* above(name) {
+// A resource, and the folders above it; letters count alike in both cases.
+function* above(resource) {
+  const name = resource.toLowerCase();
   yield name;
+  if (!name.startsWith("file:") || name === "file:.") return;
   for (let end = name.lastIndexOf("/"); end > 0; end = name.lastIndexOf("/", end - 1)) yield name.slice(0, end);
+  yield "file:.";
 }
+
+const holdersKnown = derived(["waits", "locks"], () => new Map());
 
 // The locks that keep a wait from being served: on the same paths, on folders above, and those of its holder.
 export function holdersOf(wait, state) {
-  const found = new Set();
-  const known = locksByResource(state);
-  for (const name of wait.resources ?? []) for (const each of above(name)) for (const lock of known.get(each) ?? []) found.add(lock);
+  const before = holdersKnown(state).get(wait);
+  if (before) return before;
+  const found = new Set(), known = locksByResource(state), names = wait.resources ?? [];
+  for (const name of names) for (const each of above(name)) for (const lock of known.get(each) ?? []) found.add(lock);
   for (const lock of locksBySession(state).get(wait.holder) ?? []) {
-    if ((wait.resources ?? []).some((name) => overlaps(name, lock.resource))) found.add(lock);
+    if (names.some((name) => overlaps(name, lock.resource))) found.add(lock);
   }
-  return [...found].filter((lock) => lock.session !== wait.session);
+  const holders = [...found].filter((lock) => lock.session !== wait.session);
+  holdersKnown(state).set(wait, holders);
+  return holders;
 }
 
 // "waiting for src/auth.ts behind ada, 2nd, 1m40s"
 export function waitWords(wait, state, now) {
-  const {place, holders} = position(wait, state);
+  const place = places(state).get(wait), holders = holdersOf(wait, state);
   const names = [...new Set(holders.map((lock) => nameOf(state, lock.session, lock.agent)))];
   const behind = names.length ? names.join(" and ") : wait.holder ? nameOf(state, wait.holder) : "";
   const what = wait.resources.length === 1 ? resource(wait.resources[0]) : `${resource(wait.resources[0])} and ${wait.resources.length - 1} more`;
@@ -325,14 +361,14 @@ export const sessionList = derived(["sessions", "questions", "waits", "tasks", "
 
 // --- what needs a person ---
 
-const ORDER = ["permission", "question", "alert", "task", "session", "agent"];
+const ORDER = ["permission", "question", "alert", "task", "session"];
 
 // Apart from the rest, because sessions change with every event, and there may be ten thousand tasks.
 const brokenTasks = derived(["tasks"], (state) => [...state.tables.tasks].filter(([, record]) => BROKEN.has(record.state))
   .map(([key, record]) => ({kind: "task", key: `t:${key}`, record, sinceMs: record.ended_ms ?? 0})));
 
 // Returns what waits for a person, the most urgent first: [{kind, key, record, sinceMs}].
-export const needsYou = derived(["questions", "tasks", "alerts", "sessions", "agents"], (state) => {
+export const needsYou = derived(["questions", "tasks", "alerts", "sessions"], (state) => {
   const found = [];
   for (const record of state.tables.questions.values()) {
     const kind = record.kind === "permission" ? "permission" : "question";
@@ -389,13 +425,15 @@ export function alertRecord(state, known) {
 
 // --- small ---
 
+export function push(lists, key, item) {
+  const list = lists.get(key);
+  if (list) list.push(item);
+  else lists.set(key, [item]);
+}
+
 export function groupBy(items, keyOf) {
   const found = new Map();
-  for (const item of items) {
-    const key = keyOf(item);
-    if (found.has(key)) found.get(key).push(item);
-    else found.set(key, [item]);
-  }
+  for (const item of items) push(found, keyOf(item), item);
   return found;
 }
 

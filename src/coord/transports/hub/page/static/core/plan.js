@@ -1,6 +1,6 @@
 // The plan as the page draws it: states and progress from the live table, places from the layout of the hub.
 
-import {derived, matches, taskState} from "./derive.js";
+import {derived, FINISHED, matches, taskState} from "./derive.js";
 
 // The columns of the board, in the order of reading, with the words of `taskState` that belong there.
 export const BOARD = [
@@ -32,7 +32,7 @@ export const overview = derived(["tasks"], (state, project, tick) => {
   const columns = Object.fromEntries(BOARD.map(([name]) => [name, []]));
   for (const task of state.tables.tasks.values()) {
     if (task.project !== project) continue;
-    const {word} = taskState(task, state.tables.tasks, tick), column = columnOf(word), track = task.track ?? "";
+    const {word} = taskState(task, state, tick), column = columnOf(word), track = task.track ?? "";
     if (!tracks.has(track)) tracks.set(track, noCounts());
     for (const counts of [all, tracks.get(track)]) {
       counts.total += 1;
@@ -66,7 +66,6 @@ export function structureWatch() {
 
 const sameList = (some = [], others = []) => some === others || (some.length === others.length && some.every((each, at) => each === others[at]));
 
-const FINISHED = new Set(["done", "skipped"]);
 
 // The longest chain of tasks that are left, by estimate, or by count if nothing has one: {tasks, seconds, estimated}.
 // The order of a layout is topological and its edges come in the order of their targets, so one pass is enough.

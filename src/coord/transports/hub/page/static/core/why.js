@@ -54,9 +54,9 @@ export function whyThen(kind, id, state, now) {
       add(depth, "claim", `${nameOf(state, task.session, task.agent)} had claimed ${task.task}`, "session", task.session, task.claimed_ms, task.expires_ms);
       addSession(task.session, depth + 1);
     }
-    for (const name of taskState(task, tasks, now).by) {
+    for (const name of taskState(task, state, now).by) {
       const key = `${task.project}/${name}`, other = tasks.get(key);
-      add(depth, "task", `${task.task} needs ${name}, which was ${other ? taskState(other, tasks, now).word : "missing"}`, "task", key);
+      add(depth, "task", `${task.task} needs ${name}, which was ${other ? taskState(other, state, now).word : "missing"}`, "task", key);
       if (other) addTask(other, depth + 1);
     }
   };
@@ -64,7 +64,7 @@ export function whyThen(kind, id, state, now) {
     task: () => {
       const task = tasks.get(id);
       if (task) addTask(task, 0);
-      return task ? `${task.task} was ${taskState(task, tasks, now).word}` : `there was no task ${id}`;
+      return task ? `${task.task} was ${taskState(task, state, now).word}` : `there was no task ${id}`;
     },
     lock: () => {
       const found = [...locks.values()].filter((lock) => overlaps(lock.resource, id));

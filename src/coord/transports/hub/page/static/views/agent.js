@@ -22,7 +22,7 @@ function render(context) {
     ${words ? html`<p class="lead">${foreign(words)}</p>` : nothing}
     <div class="split open"><div class="stack">
       ${section("Questions", questionsBySession(state).get(name), (each) => html`${chip("ask", each.kind)} ${foreign(each.text)} <span class="muted">${ago(each.asked_ms, now)}</span> ${ofQuestion(each).map((spec) => act(spec, {small: true}))}`)}
-      ${section("Tasks", tasksOf(state, name), (each) => html`<a href=${link.task(each.project, each.task)}>${foreign(each.task)}</a> ${foreign(each.title)} <span class="muted">generation ${each.generation}, lease ${left(each.expires_ms, now)}</span>`, (each) => more(each.task, () => ofTask(each, taskState(each, state.tables.tasks, now).word, agentNames(state, each.project))))}
+      ${section("Tasks", tasksOf(state, name), (each) => html`<a href=${link.task(each.project, each.task)}>${foreign(each.task)}</a> ${foreign(each.title)} <span class="muted">generation ${each.generation}, lease ${left(each.expires_ms, now)}</span>`, (each) => more(each.task, () => ofTask(each, taskState(each, state, now).word, agentNames(state, each.project))))}
       ${section("Waits", waitsBySession(state).get(name), (each) => waitWords(each, state, now))}
       ${section("Locks", locksBySession(state).get(name), (each) => html`<a href=${link.lock(each.resource)}>${code(resource(each.resource))}</a> <span class="muted">${each.mode}, fence ${each.fence}, ${left(each.expires_ms, now)} left</span>`, (each) => more(resource(each.resource), () => ofLock(each)))}
       ${section("Sub-agents", childrenOf(state, name), (each) => html`<a href=${link.agent(each.session)}>${foreign(each.agent || each.session)}</a> <span class="muted">${each.role ?? ""}</span>`)}

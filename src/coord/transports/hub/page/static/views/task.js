@@ -26,7 +26,7 @@ function render(context) {
   const {state, now, values: {project, task: name}} = context, tasks = state.tables.tasks;
   const task = tasks.get(`${project}/${name}`);
   if (!task) return empty("There is no such task", html`Project ${foreign(project)} has no task ${foreign(name)}${context.past ? " at this time" : ""}.`, html`<a class="button" href="/plan">To the plan</a>`);
-  const {word, by} = taskState(task, tasks, now);
+  const {word, by} = taskState(task, state, now);
   const {value: present, error} = ask(JSON.stringify([project, name]), context.past ? "past" : [task.generation, task.state, task.ended_ms, state.versions.refusals].join());
   const value = present && context.past ? knownAt(present, task, state.at) : present;
   const bars = claimBars(value?.history, task, now);
@@ -102,6 +102,6 @@ function facts(task, value, now) {
 
 const DEPENDENCIES_MAX = 40;
 const dependencies = (title, found, {state, now}, by) => (found.length ? html`<section class="panel pad"><h2>${title} <span class="muted">${found.length}</span></h2><ul class="lines links">${found.slice(0, DEPENDENCIES_MAX).map((task) => {
-  const {word} = task.missing ? {word: "missing"} : taskState(task, state.tables.tasks, now);
+  const {word} = task.missing ? {word: "missing"} : taskState(task, state, now);
   return html`<li><a class="cut" href=${link.task(task.project, task.task)}>${by.includes(task.task) ? html`<b>${foreign(task.task)}</b>` : foreign(task.task)} <span class="muted">${foreign(task.title ?? "")}</span></a><span class="end">${chip(toneOf(word), word)}</span></li>`;
 })}</ul>${found.length > DEPENDENCIES_MAX ? html`<p class="muted">and ${found.length - DEPENDENCIES_MAX} more</p>` : nothing}</section>` : nothing);
