@@ -44,3 +44,15 @@ EVERY_EVENT = [
     for number, kind in enumerate(every_event())
     if str(kind.__struct_config__.tag) in RULES
 ]
+
+ADDED = """events => import("/static/core/store.js").then(async ({liveState, liveRules, touch}) => {
+  const {applyEntry} = await import("/static/core/state.js"), state = liveState(), {offset} = state;
+  const at = Date.now(), rules = liveRules();
+  for (const event of events) applyEntry(state, rules, {offset: state.offset + 1, at, events: [event]});
+  state.offset = offset;
+  touch();
+})"""
+"""Gives a page events as the stream would, also those that no store takes.
+
+Its offset stays that of the log, so that no view waits for a hub that knows more.
+"""

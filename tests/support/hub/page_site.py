@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, Request, WebSocket, expect
+from playwright.sync_api import Browser, Page, Request, WebSocket
 
 from coord.core.tokens.schema import Role
 from coord.transports.hub.page.assets import FOLDER
@@ -35,6 +35,14 @@ TASKS = (
     ("search", "Find what somebody looks for", ()),
 )
 HEADERS = {"Content_Type": "application/json", "Coord_Repository": "shop"}
+WHOLE = f"""async () => {{
+  const end = performance.now() + {PATIENCE_MS};
+  while (document.querySelector("main .skeleton")) {{
+    if (performance.now() > end) throw new Error(`still loading: ${{document.querySelector("main").innerText}}`);
+    await new Promise(requestAnimationFrame);
+  }}
+}}"""
+"""Waits until a view has what it asks for; it looks at every frame, where `expect` looks ever more seldom."""
 TWO_FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _PATH = re.compile(r'\bpath: "(/[^"]*)"')
 
@@ -120,7 +128,7 @@ def go(page: Page, path: str) -> None:
     page.evaluate(
         "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }", path
     )
-    expect(page.locator("main .skeleton")).to_have_count(0)
+    page.evaluate(WHOLE)
 
 
 def show(page: Page, path: str) -> None:

@@ -14,7 +14,7 @@ from tests.support.servers.server import poll_until
 
 pytestmark = pytest.mark.timeout(300)
 READS = ("load", "tail", "get", "scan", "history")
-PING_MS, MOMENT_MS, PINGS = 25_000, 5_000, 3
+PING_MS, MOMENT_MS, PINGS = 25_000, 5_000, 3  # the page looks whether to ping every five seconds
 PING = '{"type":"ping","id":1}'
 
 
@@ -70,7 +70,7 @@ def test_an_idle_minute(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
             else:
                 for _ in range(PINGS):
                     with socket.expect_event("framereceived", lambda text: '"pong"' in str(text)):
-                        page.clock.run_for(PING_MS)
+                        page.clock.run_for(PING_MS + MOMENT_MS)
                 assert sent == [PING] * PINGS
             assert traffic.requests == [], path
             assert reads.made == [], path

@@ -14,7 +14,7 @@ from coord.core.tokens.schema import Role
 from coord.transports.hub.api.routes import every_endpoint
 from tests.support.hub.axe import axe_script, problems
 from tests.support.hub.browsing import PATIENCE_MS, until
-from tests.support.hub.page_events import EVERY_EVENT, SAMPLES
+from tests.support.hub.page_events import ADDED, EVERY_EVENT, SAMPLES
 from tests.support.hub.page_site import PROJECT, fill, go, show, views, visit
 from tests.support.hub.site import Site, open_site
 
@@ -29,14 +29,6 @@ ATTACKS = (
     "javascript:window.ran=1//${window.ran=1}",
     "<svg/onload=window.ran=1><style>*{display:none}</style>",
 )
-ADDED = """events => import("/static/core/store.js").then(async ({liveState, liveRules, touch}) => {
-  const {applyEntry} = await import("/static/core/state.js"), state = liveState();
-  const at = Date.now(), rules = liveRules();
-  for (const event of events) applyEntry(state, rules, {offset: state.offset + 1, at, events: [event]});
-  touch();
-})"""
-"""Gives the page events as the stream would, also those that no store takes."""
-
 LONG = "-".join(["a-name-that-somebody-made-of-a-title"] * 3)
 LONG_EVENTS: list[dict[str, Any]] = [
     {"event": "session.registered", "session": "s-long", "agent": LONG, "role": LONG, "tool": LONG},
