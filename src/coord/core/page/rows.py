@@ -64,7 +64,7 @@ def tables_of(records: Iterable[Found]) -> dict[str, Table]:
 def _add_usage(session: Fields, day: UsageDay) -> None:
     """Add what a session used on a day."""
     for row in day.rows:
-        for name in ("cost", "input", "output"):
+        for name in ("cost", "estimated", "input", "output"):
             if more := getattr(row.amounts, name):
                 session[name] = session.get(name, 0) + more
 

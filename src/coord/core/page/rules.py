@@ -97,7 +97,7 @@ RULES: dict[str, list[Operation]] = {
     "session.ended": [_drop("sessions", _SESSION), *_push("ended")],
     "file.edited": [_change("set", "sessions", _SESSION, file="resource")],
     "usage.reported": [
-        _change("add", "sessions", _SESSION, "cost", "input", "output"),
+        _change("add", "sessions", _SESSION, "cost", "estimated", "input", "output"),
         _change("note", "sessions", _SESSION, "context_percent"),
     ],
     "lock.acquired": [

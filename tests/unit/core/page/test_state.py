@@ -106,10 +106,11 @@ def test_the_end_of_a_claim_leaves_an_open_task() -> None:
 
 
 def test_what_a_report_does_not_say_stays() -> None:
-    used = {"event": "usage.reported", "session": "ada", "cost": 5, "input": 10}
+    used = {"event": "usage.reported", "session": "ada", "cost": 5, "estimated": 2, "input": 10}
     state = after([BEGAN], [{**used, "context_percent": 40}], [used])
     session = state.tables["sessions"]["ada"]
-    assert (session["cost"], session["input"], session["context_percent"]) == (10, 20, 40)
+    found = [session[name] for name in ("cost", "estimated", "input", "context_percent")]
+    assert found == [10, 4, 20, 40]
 
 
 def test_a_list_forgets_its_oldest() -> None:

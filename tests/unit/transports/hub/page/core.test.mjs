@@ -21,6 +21,7 @@ test("times, money, counts and places", () => {
   assert.equal(format.money(1_240_000), "$1.24");
   assert.equal(format.money(5), "<$0.01");
   assert.equal(format.money(0), "$0.00");
+  assert.deepEqual([{cost: 1_240_000}, {estimated: 740_000}, {cost: 10_000, estimated: 10_000, unpriced: 5}, {unpriced: 5}, {}].map(format.spent), ["$1.24", "~$0.74", "~$0.02+?", "?", ""]);
   assert.equal(format.count(1, "lock"), "1 lock");
   assert.equal(format.count(2, "branch merged", "branches merged"), "2 branches merged");
   assert.deepEqual([1, 2, 3, 4, 11, 12, 13, 21, 101, 112].map(format.ordinal), ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "101st", "112th"]);

@@ -30,6 +30,12 @@ export function money(micros) {
   return `$${cents.format(dollars)}`;
 }
 
+// What was spent, as `coord cost` says it: "~" if a part is estimated, "?" where the price of some tokens is unknown.
+export function spent({cost = 0, estimated = 0, unpriced = 0} = {}) {
+  const known = cost + estimated;
+  return known ? `${estimated ? "~" : ""}${money(known)}${unpriced ? "+?" : ""}` : unpriced ? "?" : "";
+}
+
 export function bytes(count) {
   const unit = Math.min(4, Math.floor(Math.log2(Math.max(1, count)) / 10));
   return `${unit ? (count / 1024 ** unit).toFixed(1) : count} ${["B", "KB", "MB", "GB", "TB"][unit]}`;

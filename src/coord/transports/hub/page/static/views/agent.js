@@ -2,7 +2,7 @@
 
 import {ofAgent, ofLock, ofQuestion, ofTask} from "../core/acts.js";
 import {agentNames, locksBySession, questionsBySession, sessionState, taskState, waitWords, waitsBySession} from "../core/derive.js";
-import {ago, compact, left, money, number, percent, resource, when} from "../core/format.js";
+import {ago, compact, left, number, percent, resource, spent, when} from "../core/format.js";
 import {link} from "../core/router.js";
 import {act, more} from "../parts/act.js";
 import {chip, code, empty, foreign, html, icon, nothing, repeat, time} from "../parts/html.js";
@@ -54,7 +54,7 @@ function facts(session, now) {
   const rows = [["Session", code(session.session)], ["Tool", foreign(session.tool)], ["Model", foreign(session.model)], ["Role", foreign(session.role)], ["Project", foreign(session.project)],
     ["User", foreign(session.user)], ["Parent", session.parent && html`<a href=${link.agent(session.parent)}>${foreign(session.parent)}</a>`], ["Newest file", session.file && code(resource(session.file))],
     ["Began", time(session.started_ms, ago(session.started_ms, now))], ["Last event", time(session.seen_ms, ago(session.seen_ms, now))],
-    ["Context", session.context_percent && percent(session.context_percent)], ["Cost", session.cost && money(session.cost)],
+    ["Context", session.context_percent && percent(session.context_percent)], ["Cost", spent(session)],
     ["Tokens", (session.input || session.output) && `${compact(session.input)} in, ${compact(session.output)} out`]];
   const known = {Tool: session.tool, Model: session.model, Role: session.role, Project: session.project, User: session.user};
   return html`<section class="panel pad"><h2>Facts</h2><dl class="facts">${rows.filter(([label, value]) => (label in known ? known[label] : value)).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl></section>`;

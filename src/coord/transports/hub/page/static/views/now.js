@@ -3,7 +3,7 @@
 import {acts, HOLDS, ofAgent, ofQuestion} from "../core/acts.js";
 import {awaySince, dismiss} from "../core/away.js";
 import {isAgent, locksBySession, matches, needsYou, queueDepth, sessionList, sessionState, sessionTone, since, tasksBySession} from "../core/derive.js";
-import {ago, count, duration, left, money, percent, resource} from "../core/format.js";
+import {ago, count, duration, left, percent, resource, spent} from "../core/format.js";
 import {isReport, reportOf} from "../core/report.js";
 import {link, setQuery} from "../core/router.js";
 import {shared} from "../core/store.js";
@@ -160,7 +160,7 @@ function agentCard(session, {state, now}) {
       ${locks ? html`<span title="Locks">${icon("locks")}${locks}</span>` : nothing}
       ${depth ? html`<span title=${QUEUE}>${icon("plan")}${depth}</span>` : nothing}
       ${session.context_percent ? html`<span title="Context used">${meter(session.context_percent / 100, "Context used", contextTone(session))}${percent(session.context_percent)}</span>` : nothing}
-      ${session.cost ? html`<span class="end" title="Cost">${money(session.cost)}</span>` : nothing}</footer></a>`;
+      ${spent(session) ? html`<span class="end" title="Cost">${spent(session)}</span>` : nothing}</footer></a>`;
 }
 
 const contextTone = (session) => (session.context_percent > 85 ? "bad" : session.context_percent > 70 ? "wait" : "accent");
@@ -173,5 +173,5 @@ function agentRow(session, {state, now}) {
     <span class="clamp" data-tone=${tone} title=${words}><i class="dot" aria-hidden="true"></i> ${tone === "wait" ? nothing : html`<b class="toned">${word}</b>${tone === "ask" || tone === "bad" ? ": " : " "}`}${foreign(words)}</span>
     ${task ? two(foreign(task.task, "cut"), foreign(task.title)) : html`<span class="muted">(none)</span>`}<span class="clamp small">${session.file ? foreign(resource(session.file)) : ""}</span>
     <span class="number" title=${QUEUE}>${queueDepth(session, state, now)}</span><span class="number">${time(session.seen_ms, ago(session.seen_ms, now))}</span>
-    <span class="number">${session.context_percent ? percent(session.context_percent) : ""}</span><span class="number">${session.cost ? money(session.cost) : ""}</span></a>`;
+    <span class="number">${session.context_percent ? percent(session.context_percent) : ""}</span><span class="number">${spent(session)}</span></a>`;
 }

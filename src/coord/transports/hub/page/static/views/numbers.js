@@ -10,7 +10,8 @@ import {extend, grow, merged, quantile, sum, times} from "../core/series.js";
 import {recentEntries, signal, touch} from "../core/store.js";
 import {entriesOf} from "../core/travel.js";
 import {chart} from "../parts/chart.js";
-import {choice, failed, heading, html, skeleton} from "../parts/html.js";
+import {costs} from "../parts/costs.js";
+import {choice, failed, filterField, heading, html, nothing, skeleton} from "../parts/html.js";
 
 export const view = {path: "/numbers", title: "Numbers", key: "u", icon: "numbers", order: 9, render};
 
@@ -86,8 +87,10 @@ function render(context) {
   if (loaded.peek().key !== key) queueMicrotask(again);
   else if (!context.who.project) follow(context, span);
   const {numbers: known, error} = loaded.value, numbers = known && !isAhead(known, context) ? known : null;
-  return html`${heading("Numbers", numbers ? detail(numbers) : "", choice("Time", span, SPANS.map(([name, label]) => [name, label]), (value) => setQuery({span: value === "hour" ? "" : value})))}
-    ${error ? failed(error, again) : !numbers ? skeleton(8) : html`${tiles(numbers)}<div class="charts">${charts(numbers, loaded.value.version)}</div>`}`;
+  return html`${heading("Numbers", numbers ? detail(numbers) : "", html`${isEarlier(context) ? nothing : filterField(context.q, (text) => setQuery({q: text}), "Filter costs")}
+    ${choice("Time", span, SPANS.map(([name, label]) => [name, label]), (value) => setQuery({span: value === "hour" ? "" : value}))}`)}
+    ${error ? failed(error, again) : !numbers ? skeleton(8) : html`${tiles(numbers)}<div class="charts">${charts(numbers, loaded.value.version)}</div>`}
+    ${isEarlier(context) ? nothing : costs(context)}`;
 }
 
 const detail = (numbers) => `${numbers.whole ? "" : "still counting … "}in steps of ${duration(numbers.width_ms / 1000)}`;

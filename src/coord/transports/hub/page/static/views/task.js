@@ -5,7 +5,7 @@ import {ofTask} from "../core/acts.js";
 import {get, path} from "../core/api.js";
 import {asked} from "../core/asked.js";
 import {agentNames, taskState} from "../core/derive.js";
-import {ago, bytes, count, duration, left, money, resource, when} from "../core/format.js";
+import {ago, bytes, count, duration, left, resource, spent, when} from "../core/format.js";
 import {claimBars, commitsOf, dependents, knownAt, toneOf} from "../core/plan.js";
 import {link} from "../core/router.js";
 import {act} from "../parts/act.js";
@@ -94,7 +94,7 @@ function facts(task, value, now) {
     ["Needs", task.needs?.length && foreign(task.needs.join(", "))], ["Priority", task.priority], ["Kept for", task.assignee && (task.assigned_until_ms ?? 0) > now && foreign(task.assignee)],
     ["Estimate", task.estimate_s && duration(task.estimate_s)], ["Deadline", task.deadline_ms && time(task.deadline_ms, task.deadline_ms > now ? `in ${left(task.deadline_ms, now)}` : `${ago(task.deadline_ms, now)}`)],
     ["Retries", task.retries && `${task.retries}${spec ? ` of ${spec.retries_max}` : ""}`], ["Next attempt", task.retry_ms > now && `in ${left(task.retry_ms, now)}`],
-    ["Parts", task.parts && (spec?.parts_done === undefined ? task.parts : `${spec.parts_done} of ${task.parts} done`)], ["Cost", used?.cost && money(used.cost)], ["Added", task.added_ms && time(task.added_ms, ago(task.added_ms, now))],
+    ["Parts", task.parts && (spec?.parts_done === undefined ? task.parts : `${spec.parts_done} of ${task.parts} done`)], ["Cost", spent(used)], ["Added", task.added_ms && time(task.added_ms, ago(task.added_ms, now))],
     ["Ended", task.ended_ms && task.state && task.state !== "in_progress" && time(task.ended_ms, ago(task.ended_ms, now))], ["Project", foreign(task.project)],
   ].filter(([, shown]) => shown);
   return html`<section class="panel pad"><h2>Facts</h2><dl class="facts">${rows.map(([name, shown]) => html`<div><dt>${name}</dt><dd>${shown}</dd></div>`)}</dl></section>`;
