@@ -51,13 +51,25 @@ def pages(log: Store, first: int) -> Iterator[list[Entry]]:
 
 def pages_backwards(log: Store, first: int) -> Iterator[list[Entry]]:
     """Yield the log from its end back to an offset, in pages; the entries of a page are in log order."""
-    up_to = newest_offset(log)
-    while up_to >= max(first, 1):
-        after = max(up_to - PAGE_ENTRIES, first - 1, 0)
+    up_to, oldest = newest_offset(log), max(first - 1, 0)
+    while up_to > oldest:
+        after = max(up_to - PAGE_ENTRIES, oldest)
         page = [entry for entry in log.tail(after, up_to - after) if entry.offset <= up_to]
         if page:
             yield page
-        up_to = after
+            up_to = after
+        else:  # offsets leap where a new epoch begins
+            up_to = _newest_up_to(log, after, oldest)
+
+
+def _newest_up_to(log: Store, offset: int, oldest: int) -> int:
+    """Return the newest offset with an entry, by halves; `oldest` if there is none after that one."""
+    low, high = oldest, offset
+    while low < high:
+        middle = (low + high + 1) // 2
+        (entry, *_) = log.tail(middle - 1, 1)
+        low, high = (middle, high) if entry.offset <= offset else (low, middle - 1)
+    return low
 
 
 def follow_pages(log: Store, after: int, wait_s: float) -> Iterator[list[Entry]]:

@@ -328,13 +328,6 @@ MUTANTS = [
         (REDIS_CHANGED, "-k", "moved"),
     ),
     Mutant(
-        "Redis: in a raised epoch a missing entry is skipped",
-        "coord.stores.redis.store:RedisStore._before",
-        "int(first or 0) > after",
-        "True",
-        ("tests/unit/stores/redis/test_epochs.py::test_a_reader_may_begin_before_a_raised_epoch",),
-    ),
-    Mutant(
         "Redis: a damaged list of tombstones leads a trim to live records",
         "coord.stores.redis.scripts:TRIM",
         "#record == HEADER and ",

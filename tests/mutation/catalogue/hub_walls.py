@@ -14,6 +14,20 @@ STREAMS = f"{HUB}.streams"
 
 _MUTANTS = [
     Mutant(
+        "the window has entries of two epochs",
+        f"{STREAMS}.feed:Window.add",
+        "entry.offset != self.last + 1",
+        "False",
+        (f"{TESTS}/streams/test_feed.py::test_where_offsets_leap_a_subscriber_reads_the_state_again", SOON),
+    ),
+    Mutant(
+        "a subscriber that is behind gets entries of two epochs",
+        f"{STREAMS}.subscription:Subscription._behind",
+        "if entry.offset == number",
+        "if True",
+        (f"{TESTS}/streams/test_feed.py::test_where_offsets_leap_a_subscriber_reads_the_state_again", SOON),
+    ),
+    Mutant(
         "the streams of a store that was replaced wait for ever",
         f"{STREAMS}.feed:Feed._follow",
         "watcher.is_ended",

@@ -1,6 +1,6 @@
 """Mutants of the page's past: what is kept, what an address means, and what had happened by then."""
 
-from tests.mutation.mutant import Mutant, PageMutant
+from tests.mutation.mutant import SOON, Mutant, PageMutant
 
 PAST = "tests/unit/sdk/page/test_past.py"
 FOLLOWER = "tests/unit/followers/test_past_states.py"
@@ -8,8 +8,30 @@ REPORT = "tests/unit/transports/hub/page/test_report.py"
 STATES = "tests/unit/sdk/page/test_kept_states.py"
 KEPT = "coord.sdk.page.kept_states"
 FOLDER = "coord.stores.local.safe_folder"
+LEAPS = f"{PAST}::test_states_are_kept_and_found_where_offsets_leap"
 
 MUTANTS = [
+    Mutant(
+        "a state after a leap is looked for without an end",
+        "coord.sdk.page.past:PastStates.at",
+        "state.offset in (before, offset)",
+        "False",
+        (LEAPS, SOON),
+    ),
+    Mutant(
+        "no state is kept after a leap",
+        "coord.sdk.page.past:PastStates.keep_next",
+        "newest, EVERY",
+        "last + EVERY",
+        (LEAPS, SOON),
+    ),
+    Mutant(
+        "a report counts offsets without an entry",
+        "coord.transports.hub.page.report:read_run",
+        "len(entries) > ENTRIES_MAX",
+        "newest - base.offset > ENTRIES_MAX",
+        (f"{REPORT}::test_a_report_counts_entries_where_offsets_leap",),
+    ),
     Mutant(
         "a state of another log counts",
         "coord.sdk.page.past:PastStates._is_ours",

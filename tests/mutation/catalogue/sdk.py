@@ -4,6 +4,13 @@ from tests.mutation.mutant import SOON, Mutant
 
 MUTANTS = [
     Mutant(
+        "a reader looks for entries at every offset of a leap",
+        "coord.sdk.log_reader:pages_backwards",
+        "_newest_up_to(log, after, oldest)",
+        "after",
+        ("tests/unit/sdk/test_log_reader.py::test_a_log_whose_offsets_leap_is_read_backwards", SOON),
+    ),
+    Mutant(
         "a server lost before the log is open ends the connection",
         "coord.sdk.client.connection:Connection._new_engine",
         "self.tenant), self._timeout)",

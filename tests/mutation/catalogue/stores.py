@@ -4,6 +4,13 @@ from tests.mutation.mutant import SOON, Mutant
 
 MUTANTS = [
     Mutant(
+        "Redis: in a raised epoch a missing entry is skipped",
+        "coord.stores.redis.store:RedisStore._before",
+        "int(first or 0) > after",
+        "True",
+        ("tests/unit/stores/redis/test_epochs.py::test_a_reader_may_begin_before_a_raised_epoch",),
+    ),
+    Mutant(
         "a process goes on in a deleted SQLite file",
         "coord.stores.sqlite.store:SqliteDatabase._check_file",
         "file_id(self.path) != self._file",

@@ -66,7 +66,10 @@ class PastStates:
         if state is None:  # a kept state was damaged, so the past begins later
             return self.at(offset, nearest=nearest)
         while offset - state.offset > EVERY:
-            replay(self._store, state, state.offset + EVERY)
+            before = state.offset
+            replay(self._store, state, offset, EVERY)
+            if state.offset in (before, offset):  # offsets leap, so there are fewer entries
+                break
             self.kept.keep(state)
         return replay(self._store, state, offset)
 
@@ -96,7 +99,7 @@ class PastStates:
         state = self._before(last, last)
         if state is None:
             return last
-        self.kept.keep(replay(self._store, state, last + EVERY))
+        self.kept.keep(replay(self._store, state, newest, EVERY))
         return state.offset
 
 

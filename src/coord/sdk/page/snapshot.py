@@ -28,18 +28,23 @@ def take_snapshot(store: Store) -> PageState:
     return PageState(offset, recent.at, tables, recent.recent)
 
 
-def replay(store: Store, state: PageState, until: int) -> PageState:
-    """Apply the entries after a state up to an offset, and return it; what was trimmed is passed over."""
-    while state.offset < until:
+def replay(store: Store, state: PageState, until: int, entries_max: int | None = None) -> PageState:
+    """Apply the entries after a state up to an offset, and return it; what was trimmed is passed over.
+
+    `entries_max`: how many at most. Offsets leap where a new epoch begins, so they count no entries.
+    """
+    left = until - state.offset if entries_max is None else entries_max
+    while state.offset < until and left > 0:
         try:
-            page = store.tail(state.offset, min(PAGE_ENTRIES, until - state.offset))
+            page = store.tail(state.offset, min(PAGE_ENTRIES, left))
         except Trimmed as error:
             state.offset = max(state.offset + 1, error.first - 1)
             continue
-        if not page:
-            return state
         for entry in page:
             if entry.offset > until:
                 return state
             apply_entry(state, entry.offset, entry.at, entry.events)
+        if not page:
+            return state
+        left -= len(page)
     return state

@@ -199,7 +199,7 @@ class RedisStore(RangeReader):
         return entries
 
     def _before(self, after: int, offsets: list[int]) -> int:
-        """Return the offset after which a page has to begin: an earlier epoch if that of `after` begins later.
+        """Return the offset after which a page begins: in an earlier epoch if that of `after` begins later.
 
         A raised epoch begins anywhere, so an offset in front of it has no entry.
         """

@@ -15,6 +15,7 @@ from coord.sdk.page.past import PastStates
 from coord.sdk.page.snapshot import take_snapshot
 from tests.simulation.oracles.page import comparable
 from tests.support.lock_harness import T0, LockHarness
+from tests.support.stores.leaping import leap
 
 STEPS = 40
 
@@ -44,6 +45,30 @@ def test_a_past_state_is_what_the_records_said(monkeypatch: pytest.MonkeyPatch) 
     for offset in [*[*states][::-3], *states]:
         state = found.at(offset)
         assert (state.offset, comparable(state)) == (offset, comparable(states[offset]))
+
+
+def test_states_are_kept_and_found_where_offsets_leap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new epoch begins 2^40 offsets later: between two entries, and not between two states."""
+    monkeypatch.setattr(past, "EVERY", 3)
+    harness, states = lived()
+    before = max(states)
+    after = leap(harness.store)
+    for number in range(8):
+        harness.lock("s0", f"file:{number}.js")
+        state = take_snapshot(harness.store)
+        states[state.offset] = deepcopy(state)
+    found, newest = PastStates(harness.store), max(states)
+    for offset in [*states][::-3]:
+        assert comparable(found.at(offset)) == comparable(states[offset])
+    assert found.at(after - 1).offset == before
+    assert found.offset_at(states[before].at - 1) < before
+    kept = PastStates(harness.store)
+    while kept.keep_next(newest) + 3 <= newest:
+        pass
+    offsets = [each.offset for each in kept.kept.known()]
+    assert [each for each in offsets if each < after] == [*range(3, before + 1, 3)]
+    assert len([each for each in offsets if each >= after]) > 2
+    assert all(comparable(kept.at(each)) == comparable(states[each]) for each in {*offsets} & {*states})
 
 
 def test_a_time_means_the_newest_entry_before_it() -> None:

@@ -32,7 +32,7 @@ CATCH_UPS = 4
 
 
 class Window:
-    """The newest entries of a log, without a gap."""
+    """The newest entries of a log, without a gap: where its offsets leap, the window begins again."""
 
     def __init__(self, after: int, entries_max: int, bytes_max: int) -> None:
         self.before = after
@@ -45,7 +45,10 @@ class Window:
 
     def add(self, entry: LogEntry) -> None:
         """Add the next entry; the oldest ones make room."""
-        assert entry.offset == self.last + 1, "the log has no gaps"
+        if entry.offset != self.last + 1:  # a new epoch began, and what was before may be lost
+            self._entries.clear()
+            self._bytes = 0
+            self.before = entry.offset - 1
         self._entries.append(entry)
         self._bytes += entry.size
         self.last = entry.offset

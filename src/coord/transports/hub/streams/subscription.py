@@ -113,7 +113,7 @@ class Subscription:
     async def _behind(self, window: Window, after: int) -> Delivery:
         """Read on from the log itself; only a subscriber that has not had everything yet may be behind."""
         if self._live:
-            return Delivery(Kind.RESYNC, window.last, reason="too slow")
+            return Delivery(Kind.RESYNC, window.last, reason="entries are missing")
         if self._hub.stopping.is_set():
             return Delivery(Kind.END, after, reason="the hub is stopping")
         try:
@@ -122,9 +122,10 @@ class Subscription:
             return Delivery(Kind.RESYNC, window.last, reason=error.message)
         except CoordError as error:
             return Delivery(Kind.END, after, reason=error.message)
-        if not page or page[0].offset != after + 1:
+        found = [entry for number, entry in enumerate(page, after + 1) if entry.offset == number]
+        if not found:
             return Delivery(Kind.RESYNC, window.last, reason="the log has no such entry")
-        return self._admitted(after, page)
+        return self._admitted(after, found)
 
     def _admitted(self, after: int, found: list[LogEntry]) -> Delivery:
         """Return entries up to the one that ended the subscriber's token."""

@@ -19,6 +19,7 @@ from coord.transports.hub.page.report import ADDED, FOLDER, MARK, STATIC, make_r
 from coord.transports.hub.page.run_facts import RunFacts
 from tests.simulation.oracles.page import comparable
 from tests.support.lock_harness import T0, LockHarness
+from tests.support.stores.leaping import leap
 
 HOSTILE = "</script><script>alert(1)</script>"
 
@@ -120,6 +121,18 @@ def test_every_module_is_in_the_file_and_imports_only_those(harness: LockHarness
 
 def test_a_run_that_is_too_long_is_refused(harness: LockHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "ENTRIES_MAX", 3)
-    with pytest.raises(LimitReached, match="10 entries") as refused:
+    with pytest.raises(LimitReached, match="more than 3 entries") as refused:
         report_of(harness.store)
     assert "--since" in refused.value.hint
+
+
+def test_a_report_counts_entries_where_offsets_leap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "ENTRIES_MAX", 6)
+    other = LockHarness()
+    other.lock("s1", "file:1.py")
+    other.lock("s2", "file:2.py")
+    first = leap(other.store)
+    other.lock("s3", "file:3.py")
+    found = packed(report_of(other.store))
+    assert [each["offset"] for each in found["entries"]] == [1, 2, first]
+    assert found["whole"]
