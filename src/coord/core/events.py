@@ -84,6 +84,10 @@ MODULES = (
 """Where events are defined; imported only when somebody asks for all names."""
 
 
+UNREADABLE = "unreadable"
+"""The name of an event that cannot be read."""
+
+
 def read_event(raw: bytes) -> dict[str, Any] | None:
     """Return the fields of a stored event; None if they are unreadable, for every reader alike."""
     try:
@@ -91,6 +95,11 @@ def read_event(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return fields if _is_flat(fields, DEPTH_MAX) else None
+
+
+def read_or_name(raw: bytes) -> dict[str, Any]:
+    """Return the fields of a stored event; what is unreadable is an event of that name, so that it counts."""
+    return read_event(raw) or {"event": UNREADABLE}
 
 
 def _is_flat(value: Any, levels: int) -> bool:

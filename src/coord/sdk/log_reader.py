@@ -9,12 +9,11 @@ from typing import Any
 
 import msgspec
 
-from coord.core.errors import Corrupt, Trimmed
+from coord.core.errors import Trimmed
+from coord.core.events import UNREADABLE, read_or_name
 from coord.stores.contract import Entry, Store
 
 PAGE_ENTRIES = 500
-
-_EVENT = msgspec.json.Decoder(dict[str, Any])
 
 
 class LoggedEvent(msgspec.Struct, frozen=True):
@@ -84,11 +83,11 @@ def follow_pages(log: Store, after: int, wait_s: float) -> Iterator[list[Entry]]
 
 
 def logged_events(page: Iterable[Entry]) -> Iterator[LoggedEvent]:
-    """Yield the events of log entries; raise `Corrupt` for one that cannot be decoded."""
+    """Yield the events of log entries; one that cannot be read has the name `unreadable`, as in streams.
+
+    Anybody who has the store may have written it, so it must not stop those who read the others.
+    """
     for entry in page:
-        for event in entry.events:
-            try:
-                details = _EVENT.decode(event)
-                yield LoggedEvent(entry.offset, entry.at, str(details.pop("event")), details)
-            except (msgspec.MsgspecError, KeyError) as error:
-                raise Corrupt(f"an event at offset {entry.offset} cannot be decoded: {error}") from error
+        for raw in entry.events:
+            details = read_or_name(raw)
+            yield LoggedEvent(entry.offset, entry.at, str(details.pop("event", UNREADABLE)), details)

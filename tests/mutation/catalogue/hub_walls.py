@@ -14,34 +14,6 @@ STREAMS = f"{HUB}.streams"
 
 _MUTANTS = [
     Mutant(
-        "the window has entries of two epochs",
-        f"{STREAMS}.feed:Window.add",
-        "entry.offset != self.last + 1",
-        "False",
-        (f"{TESTS}/streams/test_feed.py::test_where_offsets_leap_a_subscriber_reads_the_state_again", SOON),
-    ),
-    Mutant(
-        "a subscriber that is behind gets entries of two epochs",
-        f"{STREAMS}.subscription:Subscription._behind",
-        "if entry.offset == number",
-        "if True",
-        (f"{TESTS}/streams/test_feed.py::test_where_offsets_leap_a_subscriber_reads_the_state_again", SOON),
-    ),
-    Mutant(
-        "the streams of a store that was replaced wait for ever",
-        f"{STREAMS}.feed:Feed._follow",
-        "watcher.is_ended",
-        "False",
-        (f"{TESTS}/streams/test_feed.py::test_subscribers_are_told_when_the_hub_opens_the_store_again", SOON),
-    ),
-    Mutant(
-        "requests look again and again at a store that was replaced",
-        f"{HUB}.api.endpoints.waiting:_left_s",
-        " or asking.store.waits_ended",
-        "",
-        (f"{TESTS}/api/test_offsets.py::test_when_nothing_can_be_waited_for_no_request_stays_in_the_queue",),
-    ),
-    Mutant(
         "a body without a type has any number of values",
         f"{HUB}.protocols.plain_json:check_values",
         "sum(map(body.count, BEFORE_VALUES)) > VALUES_MAX",

@@ -7,6 +7,34 @@ HUB = "tests/unit/transports/hub"
 
 MUTANTS = [
     Mutant(
+        "the streams of a store that was replaced wait for ever",
+        "coord.transports.hub.streams.feed:Feed._follow",
+        "watcher.is_ended",
+        "False",
+        (f"{HUB}/streams/test_feed.py::test_subscribers_are_told_when_the_hub_opens_the_store_again", SOON),
+    ),
+    Mutant(
+        "requests look again and again at a store that was replaced",
+        "coord.transports.hub.api.endpoints.waiting:_left_s",
+        " or asking.store.waits_ended",
+        "",
+        (f"{HUB}/api/test_offsets.py::test_when_nothing_can_be_waited_for_no_request_stays_in_the_queue",),
+    ),
+    Mutant(
+        "the window has entries of two epochs",
+        "coord.transports.hub.streams.feed:Window.add",
+        "entry.offset != self.last + 1",
+        "False",
+        (f"{HUB}/streams/test_feed.py::test_where_offsets_leap_a_subscriber_reads_the_state_again", SOON),
+    ),
+    Mutant(
+        "a subscriber that is behind gets entries of two epochs",
+        "coord.transports.hub.streams.subscription:Subscription._behind",
+        "if entry.offset == number",
+        "if True",
+        (f"{HUB}/streams/test_feed.py::test_where_offsets_leap_a_subscriber_reads_the_state_again", SOON),
+    ),
+    Mutant(
         "a command goes out without an id",
         "coord.sdk.remote.engine:RemoteEngine._call_all",
         "command_id or os.urandom(12).hex()",

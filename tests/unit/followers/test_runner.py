@@ -21,6 +21,7 @@ from coord.followers.runner import (
 from coord.host.processes import describe
 from coord.host.store_location import StoreLocation
 from coord.sdk.log_reader import LoggedEvent
+from coord.stores.contract import Commit
 from coord.stores.open import open_store
 from tests.support.counting_follower import Counts
 from tests.support.store_harness import StoreHarness
@@ -199,6 +200,15 @@ def test_a_follower_that_fails_is_alone(harness: StoreHarness) -> None:
     assert counts(current, "strict") == counts(current) == naive(harness), "what is read again counts for one"
     current.save()
     assert saved(harness, "strict").error == ""
+
+
+def test_an_event_that_cannot_be_read_stops_no_follower(harness: StoreHarness) -> None:
+    """Anybody who has the store may have written it."""
+    events = [b'{"event":"file.read","x":"\xed\xa0\x80"}', b'{"event":"file.read"}']
+    harness.store.commit(Commit(events=events, at=harness.now))
+    found = runner(harness)
+    found.step()
+    assert (counts(found), found.runs[0].failure) == ({"unreadable": 1, "file.read": 1}, None)
 
 
 def test_one_process_performs_effects(harness: StoreHarness) -> None:

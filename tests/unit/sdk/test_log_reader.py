@@ -3,8 +3,8 @@
 import pytest
 
 from coord.sdk import log_reader
-from coord.sdk.log_reader import pages, pages_backwards
-from coord.stores.contract import Commit, Store
+from coord.sdk.log_reader import logged_events, pages, pages_backwards
+from coord.stores.contract import Commit, Entry, Store
 from coord.stores.open import open_store
 from tests.support.stores.leaping import leap
 
@@ -35,3 +35,22 @@ def test_a_log_whose_offsets_leap_is_read_backwards(size: int, monkeypatch: pyte
     assert [entry.offset for page in pages(store, 1) for entry in page] == offsets
     store.trim(offsets[11])
     assert offsets_backwards(store, offsets[11]) == offsets[11:]
+
+
+UNREADABLE = {
+    "half a surrogate": b'{"event":"x","s":"\xed\xa0\x80"}',
+    "half a surrogate, escaped": b'{"event":"x","s":"\\ud800"}',
+    "much nesting": b'{"event":"x","d":' + b"[" * 5000 + b"]" * 5000 + b"}",
+    "no object": b"[1]",
+    "no event": b'{"session":"s"}',
+    "no JSON": b"nope",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("raw", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_event_that_cannot_be_read_keeps_its_place(raw: bytes) -> None:
+    """The ledger and reactions name events by their place in the entry, and other readers go on."""
+    whole = b'{"event":"file.read"}'
+    found = [each.event for each in logged_events([Entry(1, 1, b"x", [whole, raw, whole])])]
+    assert found == ["file.read", "unreadable", "file.read"]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from coord.core.errors import LimitReached
-from coord.core.events import read_event
+from coord.core.events import read_or_name
 from coord.core.page.rules import DELIVERED
 from coord.core.page.sentences import SENTENCES
 from coord.core.page.series import COUNTED, LEVELS, TIMED
@@ -87,7 +87,7 @@ def read_run(log: Store, past: PastStates, from_ms: int) -> Run:
         for entry in page:
             if base.offset < entry.offset <= newest:
                 apply_entry(state, entry.offset, entry.at, entry.events)
-                events = [_event(raw) for raw in entry.events]
+                events = [read_or_name(raw) for raw in entry.events]
                 entries.append({"offset": entry.offset, "at": entry.at, "events": events})
         if len(entries) > ENTRIES_MAX:  # offsets leap, so only the entries themselves can be counted
             raise LimitReached(
@@ -111,10 +111,6 @@ def make_report(run: Run, facts: RunFacts, name: str) -> bytes:
     }
     packed = base64.b64encode(gzip.compress(msgspec.json.encode(found), 6, mtime=0)).decode()
     return _html(packed).encode()
-
-
-def _event(raw: bytes) -> dict[str, Any]:
-    return read_event(raw) or {"event": "unreadable"}
 
 
 def _html(log: str) -> str:

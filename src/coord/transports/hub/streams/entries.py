@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from coord.core.errors import Invalid
-from coord.core.events import SEED_NAMES, event_names, read_event
+from coord.core.events import SEED_NAMES, UNREADABLE, event_names, read_or_name
 from coord.stores.contract import Entry
 
 FILTERS_KEPT = 16
@@ -74,9 +74,9 @@ class LogEntry:
 
 def _read(raw: bytes) -> LogEvent:
     """Return an event of the log; bytes that are no event of ours are passed on as what they are."""
-    fields = read_event(raw) or {"event": "unreadable"}
+    fields = read_or_name(raw)
     kind = str(fields.get("event", ""))
-    kind = kind if kind.replace(".", "").replace("_", "").isalnum() and kind.isascii() else "unreadable"
+    kind = kind if kind.replace(".", "").replace("_", "").isalnum() and kind.isascii() else UNREADABLE
     project = fields.get("project")
     ended = str(fields.get("id", "")) if kind in TOKEN_ENDS else ""
     ends_ms = fields.get("ends_ms")
