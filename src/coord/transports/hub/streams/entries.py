@@ -102,10 +102,15 @@ def as_sse(entry: LogEntry, events: list[LogEvent]) -> bytes:
 
     Only the last one has the offset as its id: a client that reconnects in between gets the entry again.
     """
-    head = b'data: {"offset":%d,"at":%d,' % (entry.offset, entry.at)
-    parts = [b"event: %s\n%s%s\n" % (each.kind.encode(), head, each.fields) for each in events]
+    position = b'"offset":%d,"at":%d}' % (
+        entry.offset,
+        entry.at,
+    )  # last: an event may have such a field itself
+    parts = [
+        b"event: %s\ndata: {%s,%s\n" % (each.kind.encode(), each.fields[:-1], position) for each in events
+    ]
     if not parts:
-        parts = [b"event: entry\n%s}\n" % head[:-1]]
+        parts = [b"event: entry\ndata: {%s\n" % position]
     parts[-1] += b"id: %d\n" % entry.offset
     return b"\n".join(parts) + b"\n"
 

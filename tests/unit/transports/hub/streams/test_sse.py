@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from coord.core.tokens.schema import Role
-from coord.stores.contract import Commit
+from coord.stores.contract import Commit, Entry
 from coord.transports.hub.streams import feed, subscription
-from coord.transports.hub.streams.entries import LogEntry
+from coord.transports.hub.streams.entries import EVERYTHING, LogEntry, as_sse
 from coord.transports.hub.wakeups import LogWatcher
 from tests.support.hub.in_process import PATIENCE_S
 from tests.support.hub.site import EventStream, Site, open_site
@@ -76,6 +76,14 @@ def test_every_event_is_a_message_and_the_last_has_the_id(site: Site) -> None:
         "resource": "a\nb",
     }
     stream.close()
+
+
+def test_the_offset_of_an_entry_counts_more_than_a_field_of_that_name() -> None:
+    """A brief says up to which offset it tells; the position of the client is that of the entry."""
+    events = [b'{"event":"brief.delivered","offset":12,"at":3,"chars":4}']
+    sent = LogEntry(Entry(77, 5, b"", events)).encoded(as_sse, EVERYTHING).split(b"\n")[1]
+    expected = {"event": "brief.delivered", "chars": 4, "offset": 77, "at": 5}
+    assert json.loads(sent.removeprefix(b"data: ")) == expected
 
 
 def test_bytes_in_the_log_cannot_forge_messages(site: Site) -> None:
