@@ -145,7 +145,7 @@ MUTANTS = [
     PageMutant(
         "an empty list is a value",
         "core/state.js",
-        "(Array.isArray(value) ? value : Object.keys(value)).length === 0",
+        "Object.keys(value).length === 0",
         "false",
         "state",
     ),

@@ -329,9 +329,9 @@ MUTANTS = [
     ),
     PageMutant(
         "names of the prototype are counted",
-        "core/series.js",
-        "Object.hasOwn(event, name) ? event[name] : undefined",
-        "event[name]",
+        "core/state.js",
+        "Object.hasOwn(record, name) ? record[name] : undefined",
+        "record[name]",
         "feeds",
     ),
     PageMutant(
@@ -372,7 +372,7 @@ MUTANTS = [
     PageMutant(
         "a part without a value is shown",
         "core/sentences.js",
-        "when === null) return pieces.every((piece) => !piece.field || !isEmpty(own(event, piece.field)))",
+        "when === null) return pieces.every((piece) => !piece.field || !isEmpty(ownOf(event, piece.field)))",
         "when === null) return true",
         "feeds",
     ),
@@ -391,18 +391,27 @@ MUTANTS = [
         "where an event came from is a field", "core/sentences.js", 'name !== "origin" && ', "", "feeds"
     ),
     PageMutant(
-        "a field of the prototype has a value",
-        "core/sentences.js",
-        "Object.hasOwn(event, name) ? event[name] : undefined",
-        "event[name]",
-        "feeds",
-    ),
-    PageMutant(
         "an empty object is a value",
-        "core/sentences.js",
+        "core/state.js",
         ' || (typeof value === "object" && Object.keys(value).length === 0)',
         "",
         "feeds",
+    ),
+    PageMutant("nobody asks again when a lease ends", "core/why.js", "return ++ends;", "return ends;", "why"),
+    PageMutant("what has ended asks without end", "core/why.js", "    nextMs = Infinity;\n", "", "why"),
+    PageMutant(
+        "a remedy acts in another project",
+        "core/why.js",
+        '["task", "agent", "limits", "track"]',
+        '["task"]',
+        "why",
+    ),
+    PageMutant(
+        "a file of git is a pattern",
+        "core/format.js",
+        'path.replace(/[\\*?[{}]/g, "\\$&")',
+        "path",
+        "why",
     ),
     PageMutant("a merge explains another branch", "core/why.js", "event.branch === branch", "true", "why"),
     PageMutant("all files of a merge are reasons", "core/why.js", ".slice(0, 10)", "", "why"),

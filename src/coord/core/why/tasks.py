@@ -17,6 +17,7 @@ from coord.core.tasks.agent_record import EFFICIENCY_MIN, UNAVAILABLE_STATES
 from coord.core.tasks.dependencies import FINISHED
 from coord.core.tasks.planned import track_full_reason
 from coord.core.tasks.schema import ACTIVE, EXPIRED, STUCK_STATES, UNCLAIMED, Spec, Task, Track, as_of
+from coord.core.tasks.types import TaskStatus
 from coord.core.transaction import Transaction
 from coord.core.why.chain import ENABLE, REPEAT, SILENT, START, TAKE, WIDEN, Chain
 from coord.core.why.commands import WhyReply, WhyTask
@@ -92,7 +93,7 @@ def _explain_dependencies(chain: Chain, project: str, name: str, spec: Spec, dep
         if task.state in FINISHED:
             continue
         waits = True
-        word = task.state.value.lower().replace("_", " ")
+        word = "waiting" if task.state is TaskStatus.PENDING else task.state.value.lower().replace("_", " ")
         noun = "its part" if other in parts else "it depends on"
         text = f"{noun} {quote_name(other)}, which is {word}"
         chain.add("task", text, depth, subject=("task", other))

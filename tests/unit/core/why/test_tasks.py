@@ -27,7 +27,7 @@ def test_dependencies_are_followed_to_the_claim_and_what_its_session_waits_for()
     found = harness.why_task("top")
     assert found.answer == "top waits for other tasks"
     assert texts(found) == [
-        (0, "it depends on middle, which is pending"),
+        (0, "it depends on middle, which is waiting"),
         (1, "it depends on base, which is in progress"),
         (2, "a works on base, generation 1"),
         (3, 'a asks a person: "Delete it?"'),

@@ -33,6 +33,10 @@ test("a day begins at zero o'clock", () => {
   assert.equal(format.clock(new Date(2026, 0, 2).getTime()), "00:00:00");
 });
 
+test("the time that is left, in words", () => {
+  assert.deepEqual([0, 5, 6000].map((ms) => format.timeLeft(ms, 1000)), ["no limit", "expired", "5s left"]);
+});
+
 test("control characters and marks that turn text around are shown, not obeyed", () => {
   assert.equal(format.visible("a\u0000b\u001b[31m\u007f"), "a␀b␛[31m␡");
   assert.equal(format.visible("x\u202egnp.exe\u2066\u200b"), "x⟨202e⟩gnp.exe⟨2066⟩⟨200b⟩");
@@ -54,6 +58,7 @@ test("addresses match their patterns, with escaped names", () => {
   assert.equal(match("/task/:project/:task", "/task/shop/"), null);
   assert.deepEqual(match("/locks", "/locks/"), {});
   assert.equal(match("/locks", "/locksmith"), null);
+  assert.equal(link.file("a[1].py"), "/locks?on=file%3Aa%5C%5B1%5D.py");
   for (const name of ["a/b", "a b", "ü", "a?b#c", "%2F"]) {
     assert.deepEqual(match("/agent/:session", link.agent(name)), {session: name});
     assert.deepEqual(match("/task/:p/:t", link.task(name, name)), {p: name, t: name});

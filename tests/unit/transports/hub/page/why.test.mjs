@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import {test} from "node:test";
 import {asked} from "../../../../../src/coord/transports/hub/page/static/core/asked.js";
 import {fromSnapshot} from "../../../../../src/coord/transports/hub/page/static/core/state.js";
-import {treeOf, whyMerge, whyThen} from "../../../../../src/coord/transports/hub/page/static/core/why.js";
+import {endsOf, lineOf, treeOf, whyMerge, whyThen} from "../../../../../src/coord/transports/hub/page/static/core/why.js";
 
 test("a refused merge names who changed the same, and the newest attempt counts", () => {
   const refused = {event: "git.merge_refused", branch: "login", into: "main", session: "s", agent: "ada", at: 5, status: "conflict", parties: ["bob"], files: ["src/a.py"], detail: "line 3"};
@@ -120,4 +120,21 @@ test("a look again loads once", async () => {
   read("a", 1);
   await settle();
   assert.deepEqual(calls, ["a", "a"]);
+});
+
+test("an answer ends once when something ends that it names", () => {
+  const ends = endsOf(), answer = {reasons: [{until_ms: 0}, {until_ms: 500}, {until_ms: 900}]};
+  assert.deepEqual([ends(null, 100), ends(answer, 100), ends(answer, 499), ends(answer, 500), ends(answer, 600), ends(answer, 2000)], [0, 0, 0, 1, 1, 1]);
+  assert.deepEqual([ends({reasons: [{until_ms: 500}, {until_ms: 900}]}, 600), ends(null, 950), ends(null, 990)], [1, 1, 1]);
+});
+
+test("a command names the project where it needs one", () => {
+  for (const word of ["task", "agent", "limits", "track"]) assert.equal(lineOf([word, "x y"], "shop"), `coord --project shop ${word} 'x y'`);
+  assert.deepEqual([lineOf(["dereg", "s"], "shop"), lineOf(["task", "retry"], "")], ["coord dereg s", "coord task retry"]);
+});
+
+test("a file of git is no pattern, and no word of the prototype a reason", () => {
+  const [first, {text, subject}] = whyMerge({merges: [{event: "git.merge_refused", branch: "b", into: "main", session: "s", status: "constructor", files: ["a/[x]*{y}?\\.py"]}]}, "b").reasons;
+  assert.equal(first.text, "the merge into main was refused: constructor");
+  assert.deepEqual([text, subject], ["a/[x]*{y}?\\.py", "file:a/\\[x]\\*\\{y\\}\\?\\\\.py"]);
 });

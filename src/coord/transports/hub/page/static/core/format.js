@@ -60,6 +60,9 @@ export const ordinal = (place) => {
   return `${place}${tail}`;
 };
 
+// The same beside other words: "5m left".
+export const timeLeft = (ms, now) => (!ms ? "no limit" : `${left(ms, now)}${ms > now ? " left" : ""}`);
+
 // Text of others as it can be shown: control characters as pictures, bidirectional overrides by name.
 export function visible(value) {
   return String(value ?? "").replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\u200b\ufeff]/g, picture);
@@ -74,6 +77,9 @@ function picture(each) {
 
 // "file:src/a.py" -> "src/a.py"; names and projects keep their kind.
 export const resource = (name) => (name?.startsWith("file:") ? name.slice(5) : name ?? "");
+
+// The name of the lock on a file of git, of which no character is a wildcard.
+export const fileResource = (path) => `file:${path.replace(/[\\*?[{}]/g, "\\$&")}`;
 
 // A word of a command line, quoted if a shell would read more into it; control characters are escaped, because a
 // terminal would obey them when somebody pastes the line.

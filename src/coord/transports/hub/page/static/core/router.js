@@ -1,5 +1,6 @@
 // Addresses of the page: the History API, patterns such as "/task/:project/:task", and `?at=OFFSET` for the past.
 
+import {fileResource} from "./format.js";
 import {signal} from "../vendor/signals-core/signals-core.js";
 
 // Returns the values of a path, or null if the pattern does not match.
@@ -99,5 +100,6 @@ export const link = {
   task: (project, task) => `/task/${part(project)}/${part(task)}`,
   agent: (session) => `/agent/${part(session)}`,
   lock: (resource) => `/locks?on=${part(resource)}`,
+  file: (path) => link.lock(fileResource(path)),
   why: (kind, id) => `/why/${part(kind)}/${part(id)}`,
 };

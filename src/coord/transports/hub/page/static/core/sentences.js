@@ -2,6 +2,8 @@
 // event, a part in brackets is shown only if all its fields have a value; `[?field …]`, `[!field …]` and
 // `[?field=value …]` are conditions.
 
+import {isEmpty, ownOf} from "./state.js";
+
 const PART = /\[(?:([?!])(\w+)(?:=(\w+))? )?([^[\]]*)\]|\{(\w+)\}|([^[{]+)/g;
 const known = new Map();
 
@@ -17,12 +19,9 @@ export function parse(template) {
   return known.get(template);
 }
 
-const own = (event, name) => (Object.hasOwn(event, name) ? event[name] : undefined);
-export const isEmpty = (value) => !value || (typeof value === "object" && Object.keys(value).length === 0);
-
 function isShown({pieces, when}, event) {
-  if (when === null) return pieces.every((piece) => !piece.field || !isEmpty(own(event, piece.field)));
-  const found = own(event, when.name);
+  if (when === null) return pieces.every((piece) => !piece.field || !isEmpty(ownOf(event, piece.field)));
+  const found = ownOf(event, when.name);
   return (when.value === undefined ? !isEmpty(found) : found === when.value) !== when.not;
 }
 
@@ -35,7 +34,7 @@ export function sentence(templates, event) {
     for (const piece of pieces) {
       if (piece.pieces) {
         if (isShown(piece, event)) add(piece.pieces);
-      } else found.push(piece.field ? {field: piece.field, value: own(event, piece.field)} : piece);
+      } else found.push(piece.field ? {field: piece.field, value: ownOf(event, piece.field)} : piece);
     }
   };
   add(parse(template));

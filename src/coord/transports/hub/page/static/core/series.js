@@ -1,6 +1,7 @@
 // Numbers over time: what the hub counted, and what later entries add to it. Everything is pure.
 
-const own = (event, name) => (Object.hasOwn(event, name) ? event[name] : undefined);
+import {ownOf} from "./state.js";
+
 const amountOf = (value) => (typeof value === "number" && value > 0 && value < 1e15 ? value : 0);
 
 // Returns the number of the class that a duration belongs to.
@@ -15,12 +16,12 @@ export function extend(numbers, entry, levels = {}) {
   numbers.offset = entry.offset;
   const place = grow(numbers, entry.at, levels);
   for (const event of entry.events ?? []) {
-    for (const rule of own(numbers.rules.counts, event.event) ?? []) {
-      const amount = rule.field ? amountOf(own(event, rule.field)) : 1;
+    for (const rule of ownOf(numbers.rules.counts, event.event) ?? []) {
+      const amount = rule.field ? amountOf(ownOf(event, rule.field)) : 1;
       if (amount) numbers.counts[rule.series][place] += amount;
     }
-    const span = own(numbers.rules.spans, event.event);
-    const taken = span && amountOf(own(event, span.field));
+    const span = ownOf(numbers.rules.spans, event.event);
+    const taken = span && amountOf(ownOf(event, span.field));
     if (taken) {
       const classes = numbers.spans[span.series][place];
       if (!classes.length) classes.push(...new Array(numbers.rules.bounds_s.length + 1).fill(0));

@@ -61,7 +61,7 @@ export function applyEntry(state, rules, entry) {
   return state;
 }
 
-const ownOf = (record, name) => (Object.hasOwn(record, name) ? record[name] : undefined);
+export const ownOf = (record, name) => (Object.hasOwn(record, name) ? record[name] : undefined);
 const rulesOf = (rules, name) => (typeof name === "string" && name[0] !== "@" && ownOf(rules, name)) || [];
 
 // Whether others or the time may have caused an event, so that it does not say that its session was seen.
@@ -70,8 +70,7 @@ function isSilent(rules, event) {
   return field === "" || (field !== undefined && !isEmpty(ownOf(event, field)));
 }
 
-const isEmpty = (value) =>
-  !value || (typeof value === "object" && (Array.isArray(value) ? value : Object.keys(value)).length === 0);
+export const isEmpty = (value) => !value || (typeof value === "object" && Object.keys(value).length === 0);
 
 function write(state, table, key, record) {
   state.tables[table].set(key, record);

@@ -2,7 +2,8 @@
 // tasks, locks and sessions of the present; of an earlier time the page shows what its tables say.
 
 import {holdersOf, nameOf, overlaps, questionsBySession, sessionState, taskState, tasksBySession, waitsBySession, waitWords} from "./derive.js";
-import {resource} from "./format.js";
+import {commandLine, fileResource, resource} from "./format.js";
+import {ownOf} from "./state.js";
 
 const DEPTH_MAX = 8, REASONS_MAX = 200;
 
@@ -19,12 +20,12 @@ export function whyMerge(recent, branch) {
   if (event.event === "git.merged") {
     return {answer: `${branch} is merged into ${event.into}`, reasons: [{kind: "merge", depth: 0, text: `${event.agent || event.session} merged it`, since_ms: event.at, until_ms: 0, ...subject}], remedy: null};
   }
-  const reasons = [{kind: "merge", depth: 0, text: `the merge into ${event.into} was refused: ${WORDS[event.status] ?? (event.status || "no reason was given").replaceAll("_", " ")}`, since_ms: event.at, until_ms: 0, ...subject}];
+  const reasons = [{kind: "merge", depth: 0, text: `the merge into ${event.into} was refused: ${ownOf(WORDS, event.status) ?? (event.status || "no reason was given").replaceAll("_", " ")}`, since_ms: event.at, until_ms: 0, ...subject}];
   for (const party of event.parties ?? []) {
     reasons.push({kind: "session", depth: 1, text: `${party} changed the same`, since_ms: 0, until_ms: 0, subject_kind: "session", subject: party});
   }
   for (const file of (event.files ?? []).slice(0, 10)) {
-    reasons.push({kind: "lock", depth: 1, text: file, since_ms: 0, until_ms: 0, subject_kind: "lock", subject: `file:${file}`});
+    reasons.push({kind: "lock", depth: 1, text: file, since_ms: 0, until_ms: 0, subject_kind: "lock", subject: fileResource(file)});
   }
   if (event.detail) reasons.push({kind: "merge", depth: 1, text: event.detail, since_ms: 0, until_ms: 0, subject_kind: "", subject: ""});
   return {answer: `${branch} is not merged`, reasons, remedy: {text: "Resolve it in its worktree, then merge again", command: ["merge", branch]}};
@@ -81,6 +82,21 @@ export function whyThen(kind, id, state, now) {
     },
   };
   return {answer: answers[kind](), reasons, remedy: undefined};
+}
+
+// The command that does what a remedy says, in a terminal of the repository, whose project may be another.
+const IN_PROJECT = ["task", "agent", "limits", "track"];
+export const lineOf = (words, project) => commandLine(["coord", ...(project && IN_PROJECT.includes(words[0]) ? ["--project", project] : []), ...words]);
+
+// Returns ends(answer, now): another number once something has ended of which an answer says until when it lasts.
+export function endsOf() {
+  let known = null, nextMs = Infinity, ends = 0;
+  return (answer, now) => {
+    if (answer !== known) [known, nextMs] = [answer, Math.min(...(answer?.reasons ?? []).map((each) => each.until_ms).filter((ms) => ms > now))];
+    if (now < nextMs) return ends;
+    nextMs = Infinity;
+    return ++ends;
+  };
 }
 
 // The chain as a tree: [{reason, children}].

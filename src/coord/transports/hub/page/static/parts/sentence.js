@@ -3,7 +3,8 @@
 import {get} from "../core/api.js";
 import {count, duration, money, number, resource, when} from "../core/format.js";
 import {link} from "../core/router.js";
-import {FILES, isEmpty, SESSIONS, sentence} from "../core/sentences.js";
+import {FILES, SESSIONS, sentence} from "../core/sentences.js";
+import {isEmpty} from "../core/state.js";
 import {signal} from "../core/store.js";
 import {code, foreign, html, nothing} from "./html.js";
 
@@ -52,7 +53,7 @@ export const said = (item, state) => html`${sentence(sentences(), item).map((pie
 function shown({field, value}, item, state) {
   if (isEmpty(value)) return field === "session" ? "somebody" : "";
   if (SESSIONS.has(field)) return several(value, (each) => agent(each, field === "session" ? item.agent : "", state));
-  if (FILES.has(field)) return several(value, (each) => html`<a class="code" href=${link.lock(each)}>${foreign(resource(each))}</a>`);
+  if (FILES.has(field)) return several(value, (each) => html`<a class="code" href=${(field === "files" ? link.file : link.lock)(each)}>${foreign(resource(each))}</a>`);
   if (field === "task") return html`<a href=${link.task(item.project, value)}><b>${foreign(value)}</b></a>`;
   if (field === "commit" || field === "tip") return code(plain(field, value, state));
   return foreign(plain(field, value, state));

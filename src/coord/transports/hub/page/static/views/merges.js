@@ -6,6 +6,7 @@ import {diffRows, parseDiff} from "../core/diff.js";
 import {ago, count, ordinal, quoted} from "../core/format.js";
 import {isReport} from "../core/report.js";
 import {link, setQuery} from "../core/router.js";
+import {ownOf} from "../core/state.js";
 import {past, signal, touch} from "../core/store.js";
 import {command} from "../parts/act.js";
 import {chip, choice, code, empty, failed, filterField, foreign, heading, html, icon, nothing, repeat, skeleton, time} from "../parts/html.js";
@@ -53,18 +54,19 @@ function waiting({state, now}) {
 }
 
 function card(item, chosen, {state, now}) {
-  const kind = kindOf(item), [tone, word, why] = kind === "merged" ? ["ok", "merged", ""] : kind === "commit" ? ["work", "commit", ""] : STATUS[item.status] ?? ["bad", item.hook ? "commit refused" : "refused", ""];
+  const kind = kindOf(item), [tone, word, why] = kind === "merged" ? ["ok", "merged", ""] : kind === "commit" ? ["work", "commit", ""] : ownOf(STATUS, item.status) ?? ["bad", item.hook ? "commit refused" : "refused", ""];
   const files = item.files ?? [];
   return html`<article class="card merge" data-tone=${tone} data-row tabindex="-1" aria-current=${item === chosen ? "true" : nothing}>
     <header>${chip(tone, word, why)}${kind === "commit" ? html`<h2 class="cut title">${foreign(item.subject)}</h2>` : item.branch ? html`<h2 class="cut title">${icon("branch")}${foreign(item.branch)} <span class="muted">into</span> ${foreign(item.into)}</h2>` : html`<h2 class="cut title">${foreign(item.hook ?? "")}</h2>`}
       <span class="muted end">${time(item.at, ago(item.at, now))}</span></header>
     ${item.detail || why ? html`<p class="reason">${foreign(item.detail || why, "pre")}</p>` : nothing}
     ${item.parties?.length ? html`<p class="parties">${icon("agent")}<span>The same was changed by ${item.parties.map((each, place) => html`${place ? ", " : ""}${foreign(nameFor(state, each))}`)}.</span></p>` : nothing}
-    ${files.length ? html`<p class="files cut">${icon("file")}${files.slice(0, 4).map((file, place) => html`${place ? ", " : ""}<a class="code" href=${link.lock(`file:${file}`)}>${foreign(file)}</a>`)}${
+    ${files.length ? html`<p class="files cut">${icon("file")}${files.slice(0, 4).map((file, place) => html`${place ? ", " : ""}<a class="code" href=${link.file(file)}>${foreign(file)}</a>`)}${
       (item.file_count ?? files.length) > 4 ? html` <span class="muted">and ${(item.file_count ?? files.length) - 4} more</span>` : nothing}</p>` : nothing}
     <footer>${item.session ? html`<span>${icon("agent")}${agent(item.session, item.agent, state)}</span>` : nothing}
       ${item.commit || item.tip ? html`<span>${code((item.commit || item.tip).slice(0, 10))}</span>` : nothing}
       ${item.branch && kind === "commit" ? html`<span>${icon("branch")}${foreign(item.branch)}</span>` : nothing}
+      ${kind === "refused" && item.branch ? html`<a class="button small end" href=${link.why("merge", item.branch)}>Why?</a>` : nothing}
       ${request(item) ? html`<button type="button" class="button small end" aria-pressed=${item === chosen} @click=${() => setQuery({diff: item === chosen ? "" : item.offset}, {replace: false})}>${item === chosen ? "Hide the diff" : "Diff"}</button>` : nothing}</footer></article>`;
 }
 

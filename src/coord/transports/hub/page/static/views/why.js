@@ -4,11 +4,11 @@
 import {remedyActs} from "../core/acts.js";
 import {get, path} from "../core/api.js";
 import {asked} from "../core/asked.js";
-import {nameOf} from "../core/derive.js";
-import {ago, left, quoted, resource} from "../core/format.js";
+import {derived, nameOf} from "../core/derive.js";
+import {ago, left, resource} from "../core/format.js";
 import {isReport} from "../core/report.js";
 import {link} from "../core/router.js";
-import {treeOf, whyMerge, whyThen} from "../core/why.js";
+import {endsOf, lineOf, treeOf, whyMerge, whyThen} from "../core/why.js";
 import {act, command} from "../parts/act.js";
 import {empty, failed, foreign, html, icon, nothing, skeleton, time} from "../parts/html.js";
 
@@ -24,7 +24,11 @@ const ask = asked((key) => {
   return ASK[kind](id);
 }, {pauseMs: 1000});
 
-const TABLES = ["tasks", "locks", "waits", "questions", "agents", "held"];
+// What an answer follows from: not every sign of life, but who is there and hangs, and what ends by itself.
+const TABLES = ["tasks", "locks", "waits", "questions", "agents", "held", "settings"];
+const lives = derived(["sessions"], (state) => Array.from(state.tables.sessions.values(), (each) => `${each.session} ${Boolean(each.hung_s)}`).join());
+const ends = endsOf();
+let latest = null;
 const ICONS = {task: "task", claim: "agent", lock: "locks", wait: "clock", question: "question", session: "session", agent: "agent", track: "plan", assignment: "send", retry: "clock", limit: "settings", free: "calm", merge: "merges"};
 const TONES = {task: "wait", claim: "work", lock: "wait", wait: "wait", question: "ask", session: "bad", agent: "idle", track: "wait", assignment: "idle", retry: "idle", limit: "bad", free: "ok", merge: "bad"};
 
@@ -37,7 +41,8 @@ function render(context) {
     return html`${chain(kind, id, whyThen(kind, id, state, context.now), context)}<p class="muted">So say the locks, waits, claims and questions of that time. ${
       isReport() ? "Limits and routing are not in a report." : "Limits, routing and what frees it are known for the present only."}</p>`;
   }
-  const {value, error} = ask(JSON.stringify([kind, id]), TABLES.map((name) => state.versions[name]).join());
+  const {value, error} = ask(JSON.stringify([kind, id]), [...TABLES.map((name) => state.versions[name]), lives(state), ends(latest, context.now)].join());
+  latest = value;
   if (error && !value) return html`${head(kind, id, context)}${failed(error, ask.again)}`;
   return value ? chain(kind, id, value, context) : html`${head(kind, id, context)}${skeleton(5)}`;
 }
@@ -76,8 +81,6 @@ function chain(kind, id, {answer, reasons, remedy}, context) {
       ${buttons(remedy, kind, id, context.state)}</section>`
       : remedy === null && reasons.length ? html`<p class="calm">${icon("calm")}Nobody has to do anything: it goes on by itself.</p>` : nothing}</div>`;
 }
-
-export const lineOf = (words, project) => ["coord", ...(project && words[0] === "task" ? ["--project", project] : []), ...words].map(quoted).join(" ");
 
 // What frees it, as buttons, where this page can do it.
 function buttons({command: words}, kind, id, {tables}) {
