@@ -159,6 +159,13 @@ MUTANTS = [
         ("tests/unit/sdk/page/test_numbers.py",),
     ),
     Mutant(
+        "a person is an agent in the numbers",
+        "coord.sdk.page.numbers:Counter.count",
+        'if details.get(level.get("unless", "")) is not True:',
+        "if True:",
+        ("tests/unit/sdk/page/test_numbers.py::test_a_level_is_the_average_of_its_bucket",),
+    ),
+    Mutant(
         "a trimmed log is reported as whole",
         "coord.transports.hub.page.report:read_run",
         "whole = past.knows(oldest)",
@@ -303,6 +310,13 @@ OF_PAGE = [
     ),
     PageMutant(
         "a cycle of waits has no end", "core/why.js", "!seen.has(key) && seen.add(key)", "true", "why"
+    ),
+    PageMutant(
+        "a person is an agent in a report",
+        "../static_report/answers.js",
+        " && !(begun[event.event] && event[unless] === true)",
+        "",
+        "report",
     ),
     PageMutant(
         "a report counts the minute that goes on",

@@ -409,7 +409,7 @@ MUTANTS = [
     PageMutant(
         "a file of git is a pattern",
         "core/format.js",
-        'path.replace(/[\\*?[{}]/g, "\\$&")',
+        r'path.replace(/[\\*?[{}]/g, "\\$&")',
         "path",
         "why",
     ),

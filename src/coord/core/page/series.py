@@ -2,7 +2,7 @@
 
 `COUNTS`: an event adds one to a series, or the number in its `field`. `SPANS`: a field of an event is a
 duration, in units of which `scale` are a second; a zero is none. `LEVELS`: how many things exist at a time;
-an event begins one or ends it, and the named fields say which one.
+an event begins one or ends it, and the named fields say which one. An event that has `unless` begins none.
 """
 
 from typing import Any
@@ -37,8 +37,12 @@ SPANS: dict[str, dict[str, Any]] = {
     "task.completed": {"series": "claim_to_done", "field": "worked_ms", "scale": 1000},
 }
 _CLAIM, _WAIT = ["project", "task"], ["id"]
-LEVELS: dict[str, dict[str, dict[str, list[str]]]] = {
-    "agents": {"begins": {"session.registered": ["session"]}, "ends": {"session.ended": ["session"]}},
+LEVELS: dict[str, dict[str, Any]] = {
+    "agents": {
+        "begins": {"session.registered": ["session"]},
+        "ends": {"session.ended": ["session"]},
+        "unless": "person",
+    },
     "working": {
         "begins": {"task.claimed": _CLAIM},
         "ends": dict.fromkeys(
@@ -59,7 +63,7 @@ EVENTS = frozenset(
     (
         *COUNTS,
         *SPANS,
-        *(event for level in LEVELS.values() for part in level.values() for event in part),
+        *(event for level in LEVELS.values() for part in ("begins", "ends") for event in level[part]),
     )
 )
 RULES: dict[str, Any] = {"counts": COUNTS, "spans": SPANS, "bounds_s": BOUNDS_S}

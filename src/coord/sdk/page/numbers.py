@@ -89,7 +89,8 @@ class Counter:
                 bucket.spans.setdefault(span["series"], [0] * (len(BOUNDS_S) + 1))[position] += 1
         for name, level in LEVELS.items():
             if (fields := level["begins"].get(event)) is not None:
-                self._change(name, at, _key(details, fields), begins=True)
+                if details.get(level.get("unless", "")) is not True:
+                    self._change(name, at, _key(details, fields), begins=True)
             elif (fields := level["ends"].get(event)) is not None:
                 self._change(name, at, _key(details, fields), begins=False)
 

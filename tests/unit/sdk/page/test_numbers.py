@@ -24,6 +24,7 @@ EVENTS = st.one_of(
         {
             "event": st.sampled_from(["session.registered", "session.ended"]),
             "session": st.sampled_from("abc"),
+            "person": st.booleans(),
         }
     ),
 )
@@ -107,7 +108,7 @@ def test_a_level_is_the_average_of_its_bucket(events: list[tuple[int, Any]]) -> 
     for entry in log.entries:
         event = msgspec.json.decode(entry.events[0])
         first = first or entry.at
-        if event["event"] == "session.registered":
+        if event["event"] == "session.registered" and not event["person"]:
             open_.setdefault(event["session"], entry.at)
         elif event["event"] == "session.ended" and event["session"] in open_:
             expected += entry.at - open_.pop(event["session"])

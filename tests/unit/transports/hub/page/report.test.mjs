@@ -10,7 +10,7 @@ import {counterOf} from "../../../../../src/coord/transports/hub/page/static_rep
 
 const RULES = {"x.put": [{op: "put", table: "locks", key: ["id"], fields: {id: "id"}}]};
 const SERIES = {counted: ["done", "cost"], timed: [], widths_ms: [60_000, 3_600_000],
-  levels: {agents: {begins: {on: ["session"]}, ends: {off: ["session"]}}, working: {begins: {}, ends: {}}, waiting: {begins: {}, ends: {}}},
+  levels: {agents: {begins: {on: ["session"]}, ends: {off: ["session"]}, unless: "person"}, working: {begins: {}, ends: {}}, waiting: {begins: {}, ends: {}}},
   rules: {counts: {"task.completed": [{series: "done"}], spent: [{series: "cost", field: "cost"}]}, spans: {}, bounds_s: [1]}};
 const entries = Array.from({length: 5000}, (_, number) =>
   ({offset: 11 + number, at: 1000 + number, events: [{event: "x.put", id: `l${number}`}]}));
@@ -48,7 +48,7 @@ test("a report has what was read of the store", () => {
 
 test("numbers have whole minutes up to a time, and say after which entry to go on", () => {
   const at = (minute, ...events) => ({offset: 11 + minute, at: minute * 60_000 + 1000, events});
-  const log = [at(0, {event: "on", session: "s"}), at(1, {event: "task.completed"}), at(2, {event: "spent", cost: 5}, {event: "task.completed"}), at(3, {event: "off", session: "s"})];
+  const log = [at(0, {event: "on", session: "s"}, {event: "on", session: "p", person: true}), at(1, {event: "task.completed"}), at(2, {event: "spent", cost: 5}, {event: "task.completed"}), at(3, {event: "off", session: "s"})];
   const of = (until) => numbersOf({base: REPORT.base, series: SERIES}, log, {since: 0, buckets: 60, until});
   const early = of(2 * 60_000 + 1000);
   assert.deepEqual([early.offset, early.from_ms, early.counts.done, early.counts.cost], [12, 0, [0, 1, 0], [0, 0, 0]]);

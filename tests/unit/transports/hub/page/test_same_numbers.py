@@ -55,7 +55,7 @@ def test_a_report_counts_as_the_hub_does(monkeypatch: pytest.MonkeyPatch) -> Non
     for query, found in zip(queries, json.loads(done.stdout), strict=True):
         series, offset, whole = Numbers(log).read(query["since"], query["buckets"], query["until"])
         assert (whole, series.width_ms) == (True, found["width_ms"])
-        for kind in ("counts", "spans"):
+        for kind in ("counts", "spans", "levels"):
             ours, theirs = getattr(series, kind), found[kind]
             assert ours.keys() == theirs.keys()
             for name, values in ours.items():

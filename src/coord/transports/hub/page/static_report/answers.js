@@ -108,9 +108,9 @@ export function numbersOf({base, series}, entries, {since, buckets, until}) {
     if (entry.at >= ended) break;
     pass(entry.at);
     for (const event of entry.events) {
-      for (const [name, {begins: begun, ends}] of Object.entries(series.levels)) {
+      for (const [name, {begins: begun, ends, unless}] of Object.entries(series.levels)) {
         const fields = begun[event.event] ?? ends[event.event];
-        if (fields) open[name][begun[event.event] ? "add" : "delete"](fields.map((field) => event[field] ?? "").join("\n"));
+        if (fields && !(begun[event.event] && event[unless] === true)) open[name][begun[event.event] ? "add" : "delete"](fields.map((field) => event[field] ?? "").join("\n"));
       }
     }
     if (entry.at >= numbers.from_ms) extend(numbers, entry);

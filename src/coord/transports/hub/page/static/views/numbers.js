@@ -3,6 +3,7 @@
 // page adds the entries up to that time.
 
 import {get} from "../core/api.js";
+import {isAgent} from "../core/derive.js";
 import {compact, count, duration, money, number, percent} from "../core/format.js";
 import {setQuery} from "../core/router.js";
 import {isReport} from "../core/report.js";
@@ -48,7 +49,7 @@ async function load(key, span, context) {
   }
 }
 
-const levelsOf = (state) => ({agents: state.tables.sessions.size, waiting: state.tables.waits.size,
+const levelsOf = (state) => ({agents: [...state.tables.sessions.values()].filter(isAgent).length, waiting: state.tables.waits.size,
   working: [...state.tables.tasks.values()].filter((task) => task.state === "in_progress").length});
 
 // Adds the entries up to a state.
@@ -83,7 +84,9 @@ function follow(context, span) {
 
 function render(context) {
   const span = BUCKETS[context.query.span] ? context.query.span : "hour";
-  const key = [span, isEarlier(context), isEarlier(context) && context.who.project ? context.state.offset : ""].join(" "), again = () => void load(key, span, context);
+  // Of one project the page cannot tell what it has missed: the hub counts again, at most once a minute.
+  const stamp = !context.who.project ? "" : isEarlier(context) ? context.state.offset : Math.floor(context.now / 60_000);
+  const key = [span, isEarlier(context), stamp].join(" "), again = () => void load(key, span, context);
   if (loaded.peek().key !== key) queueMicrotask(again);
   else if (!context.who.project) follow(context, span);
   const {numbers: known, error} = loaded.value, numbers = known && !isAhead(known, context) ? known : null;
