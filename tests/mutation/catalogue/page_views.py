@@ -314,6 +314,12 @@ MUTANTS = [
         "a binary file has lines", "core/diff.js", "file.binary = true", "file.binary = false", "feeds"
     ),
     PageMutant(
+        "a name in quotes keeps its escapes", "core/diff.js", """text[0] === '"' ? """, "false ? ", "feeds"
+    ),
+    PageMutant(
+        "a message to a pair goes to its writer", "core/conversations.js", "each !== me", "each", "feeds"
+    ),
+    PageMutant(
         "an entry counts twice in the numbers",
         "core/series.js",
         "  if (entry.offset <= numbers.offset) return false;\n",

@@ -19,6 +19,9 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@+=#,-]{0,249}")
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "-M", "-r", "--root")
 
+_LETTERS = ("-c", "core.quotePath=false")
+"""Names keep the letters of all languages; git quotes control characters only."""
+
 
 class ChangedFile(NamedTuple):
     """A file, and how many lines were added and deleted; -1 for a binary one."""
@@ -77,7 +80,9 @@ def _one(git: Git, *arguments: str) -> str:
 
 
 def _diff(git: Git, base: str, tip: str, *which: str) -> BranchDiff:
-    text, text_whole = git.at_most(TEXT_BYTES_MAX, DIFF_S, "diff-tree", "-p", *_PLAIN, *which, "--")
+    text, text_whole = git.at_most(
+        TEXT_BYTES_MAX, DIFF_S, *_LETTERS, "diff-tree", "-p", *_PLAIN, *which, "--"
+    )
     listed, names_whole = git.at_most(
         NAMES_BYTES_MAX, DIFF_S, "diff-tree", "--numstat", "-z", *_PLAIN, *which, "--"
     )

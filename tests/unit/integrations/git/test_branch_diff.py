@@ -31,6 +31,7 @@ def test_a_branch_shows_what_it_adds_since_both_parted(repository: Path) -> None
     found = branch_diff(Git(str(repository)), "feature/a", "main")
     assert {each.path: each.added for each in found.files} == {"src/app.py": 1, "b\tä.bin": -1}
     assert "+<script>alert(1)</script>" in found.text
+    assert '"a/b\\tä.bin"' in found.text
     assert "other.py" not in found.text
     assert (found.whole, found.tip) == (True, git(repository, "rev-parse", "feature/a"))
 
@@ -93,9 +94,9 @@ def test_no_program_of_the_repository_runs(repository: Path) -> None:
 
 
 def test_a_long_diff_is_cut(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TEXT_BYTES_MAX", 50)
+    monkeypatch.setattr(module, "TEXT_BYTES_MAX", 16)
     found = branch_diff(Git(str(repository)), "feature/a", "main")
-    assert (len(found.text), found.whole) == (50, False)
+    assert (len(found.text), found.whole) == (16, False)
 
 
 def test_a_slow_git_is_killed_and_is_no_answer(repository: Path) -> None:

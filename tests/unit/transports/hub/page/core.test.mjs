@@ -102,7 +102,7 @@ test("an answer is decoded, also an empty one, and a write carries its key", asy
   assert.deepEqual(await api.request("/x", {fetcher: answering(200, '{"a":1}')}), {a: 1});
   assert.equal(await api.request("/x", {fetcher: answering(204, "")}), null);
   let sent;
-  await api.post("/x", {b: 1}, {key: "k", fetcher: async (path, options) => { sent = options; return {ok: true, status: 200, text: async () => ""}; }});
+  await api.request("/x", {method: "POST", body: {b: 1}, key: "k", fetcher: async (path, options) => { sent = options; return {ok: true, status: 200, text: async () => ""}; }});
   assert.deepEqual([sent.method, sent.body, sent.headers["Idempotency-Key"], sent.headers["Content-Type"], sent.credentials], ["POST", '{"b":1}', "k", "application/json", "same-origin"]);
 });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 import {agentsOf, fromEvents, ITEMS_MAX, kindsOf, lanes, Past, passes, ticks, timeRange} from "../../../../../src/coord/transports/hub/page/static/core/activity.js";
-import {conversations, keyOf, merge, pruned, unread} from "../../../../../src/coord/transports/hub/page/static/core/conversations.js";
+import {addressOf, conversations, keyOf, merge, pruned, unread} from "../../../../../src/coord/transports/hub/page/static/core/conversations.js";
 import {diffRows, parseDiff} from "../../../../../src/coord/transports/hub/page/static/core/diff.js";
 import {sentence} from "../../../../../src/coord/transports/hub/page/static/core/sentences.js";
 import {classOf, extend, grow, merged, quantile, times} from "../../../../../src/coord/transports/hub/page/static/core/series.js";
@@ -149,6 +149,20 @@ test("a page that stays open forgets the oldest items, whole entries of them", (
   assert.deepEqual([past.items[0].key, past.items.length % many, past.high, past.trimmed], [`${past.low + 1}.0`, 0, 30, false]);
   past.prepend([], past.low - 1, 0);
   assert.equal(past.follow([large(31)], 31), true);
+});
+
+test("what is written in a conversation goes to the others", () => {
+  const to = (kind, key, ...parties) => addressOf({kind, key, parties: new Set(parties)}, "me");
+  assert.deepEqual([to("pair", "ada\nme", "ada", "me"), to("pair", "me\nzed", "zed", "me"), to("pair", "", "ada", "bob"), to("group", "group:g", "a"), to("everybody", "everybody", "a")],
+    ["ada", "zed", "bob", "group:g", ""]);
+});
+
+test("names of files that git quotes are as they are", () => {
+  const diff = (name, more = "") => `diff --git ${name.replace("a/", "a/")} ${name.replace("a/", "b/")}\n${more}`;
+  assert.equal(parseDiff(diff('"a/q\\"b\\\\c\\td\\001.py"'))[0].path, 'q"b\\c\td\u0001.py');
+  assert.equal(parseDiff(diff("a/ä b.py", "--- a/ä b.py\t\n+++ b/ä b.py\t\n"))[0].path, "ä b.py");
+  const [renamed] = parseDiff(diff('"a/x\\ty"', 'rename from "x\\ny"\nrename to "x\\ry"\n'));
+  assert.deepEqual([renamed.oldPath, renamed.path], ["x\ny", "x\ry"]);
 });
 
 test("conversations are pairs, groups, everybody and notices, with texts where they exist", () => {

@@ -42,7 +42,6 @@ export async function request(path, {method = "GET", body, key, signal, fetcher 
 }
 
 export const get = (path, query = {}, options = {}) => request(path + queryOf(query), options);
-export const post = (path, body = {}, options = {}) => request(path, {method: "POST", body, ...options});
 
 // Returns "?a=1&b=2"; a list repeats its name, and empty values are left out.
 export function queryOf(values) {

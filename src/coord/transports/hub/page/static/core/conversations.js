@@ -51,6 +51,10 @@ export function conversations(messages) {
   return [...found.values()].sort((one, other) => other.at - one.at);
 }
 
+// To whom somebody writes in a conversation: the group, everybody (""), or the other one of a pair.
+export const addressOf = ({kind, key, parties}, me) =>
+  (kind === "group" ? key : kind === "everybody" ? "" : [...parties].findLast((each) => each !== me) ?? "");
+
 // How many messages are newer than what the reader has seen of a conversation.
 export const unread = (conversation, seen) => conversation.messages.filter((message) => message.at > (seen[conversation.key] ?? 0) && message.kind !== "undelivered").length;
 

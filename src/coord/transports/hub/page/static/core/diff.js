@@ -1,7 +1,11 @@
 // A diff as git prints it, in parts that can be drawn: pure.
 
 const RENAMED = /^rename (?:from|to) /;
-const nameOf = (text) => text.replace(/^"?b\//, "").replace(/["\t]$/, "");
+// A name in quotes has escapes in it.
+const LETTERS = "abtnvfr";
+const unescaped = (_, each) => (LETTERS.includes(each) ? String.fromCharCode(7 + LETTERS.indexOf(each)) : each.length > 1 ? String.fromCharCode(parseInt(each, 8)) : each);
+const unquoted = (text) => (text[0] === '"' ? text.slice(1, -1).replace(/\\([01][0-7]{2}|\D)/g, unescaped) : text);
+const nameOf = (text) => unquoted(text.replace(/\t$/, "")).replace(/^b\//, "");
 
 // Returns [{path, oldPath, lines: [{kind, text, old, new}], binary}]; kind is add, del, same, hunk or note.
 export function parseDiff(text) {
@@ -24,7 +28,7 @@ export function parseDiff(text) {
       files.push(file);
     } else if (file === null) continue;
     else if (line.startsWith("+++ ") && line !== "+++ /dev/null") file.path = nameOf(line.slice(4));
-    else if (RENAMED.test(line)) file[line[7] === "f" ? "oldPath" : "path"] = line.replace(RENAMED, "");
+    else if (RENAMED.test(line)) file[line[7] === "f" ? "oldPath" : "path"] = unquoted(line.replace(RENAMED, ""));
     else if (line.startsWith("Binary files ")) file.binary = true;
     else if (line.startsWith("\\")) file.lines.push({kind: "note", text: line.slice(2)});
     else {

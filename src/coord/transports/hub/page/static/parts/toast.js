@@ -2,7 +2,7 @@
 // `place` takes that of the one before it there. While a pointer or the focus is on the notes, nothing moves there and
 // no time passes; a hidden page keeps them, too.
 
-import {signal} from "../core/store.js";
+import {may, signal} from "../core/store.js";
 import {html, icon, nothing, repeat} from "./html.js";
 
 const MOST = 4, TICK_MS = 250;
@@ -19,6 +19,7 @@ export function toast(words, {tone = "ok", seconds = 6, ...more} = {}) {
 
 // Undoes the newest act that can be undone, also after its note is gone.
 export function undoLast() {
+  if (!may("view")) return; // in the past nothing is undone, and nothing forgotten
   const run = undo;
   undo = null;
   run?.();
@@ -67,7 +68,7 @@ const shown = (note) => {
   return html`<div class="toast" data-tone=${note.tone} @keydown=${(event) => { if (event.key === "Escape") { event.preventDefault(); leave(); } }}>
     <div><strong>${note.words}</strong>${note.detail ? html`<p>${note.detail}</p>` : nothing}</div>
     ${note.path ? html`<a class="button small" href=${note.path} aria-label="Look: ${note.words}" @click=${leave}>Look</a>` : nothing}
-    ${note.undo ? html`<button class="button small" @click=${() => { leave(); if (undo === note.undo) undo = null; note.undo(); }}>Undo</button>` : nothing}
+    ${note.undo && may("view") ? html`<button class="button small" @click=${() => { leave(); if (undo === note.undo) undo = null; note.undo(); }}>Undo</button>` : nothing}
     <button class="bare" aria-label="Dismiss" @click=${leave}>${icon("close")}</button></div>`;
 };
 

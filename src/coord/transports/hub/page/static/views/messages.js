@@ -2,7 +2,7 @@
 
 import {acts} from "../core/acts.js";
 import {get} from "../core/api.js";
-import {conversations, merge, pruned, unread} from "../core/conversations.js";
+import {addressOf, conversations, merge, pruned, unread} from "../core/conversations.js";
 import {derived, matches} from "../core/derive.js";
 import {clock, count, day, when} from "../core/format.js";
 import {setQuery} from "../core/router.js";
@@ -89,16 +89,15 @@ function thread(one, context) {
   const messages = one.messages.slice(-200);
   return html`<section class="panel thread" aria-labelledby="thread"><header><button type="button" class="bare back" aria-label="All conversations" @click=${() => setQuery({with: ""})}>${icon("back")}</button>
       <h2 id="thread" class="clamp">${foreign(title(one, state))}</h2><span class="muted">${one.kind === "system" ? "notices of coord" : one.parties.size > 2 ? count(one.parties.size, "session") : ""}</span>
-      ${one.kind === "system" ? nothing : writing("Write here", addressOf(one), null, {small: true, kind: "end", icon: "send"})}</header>
+      ${one.kind === "system" ? nothing : writing("Write here", addressOf(one, context.who.session), null, {small: true, kind: "end", icon: "send"})}</header>
     <ol>${repeat(messages, (message) => message.id, (message, place) => html`${newDay(message, messages[place - 1]) ? html`<li class="day">${day(message.at)}</li>` : nothing}<li>${letter(message, one, context)}</li>`)}</ol></section>`;
 }
 
 const newDay = (message, before) => !before || new Date(before.at).toDateString() !== new Date(message.at).toDateString();
-const addressOf = (one) => (one.kind === "group" ? one.key : one.kind === "everybody" ? "" : [...one.parties].at(-1) ?? "");
 
 function letter(message, one, context) {
   const {state, who} = context;
-  const mine = Boolean(who.user) && nameFor(state, message.from) === who.user;
+  const mine = message.from === who.session;
   const long = (message.body?.length ?? 0) > FOLDED_CHARS && !unfolded.has(message.id);
   return html`<article class="letter ${mine ? "mine" : ""}" data-row data-tone=${message.kind === "emergency" ? "bad" : message.kind === "warn" ? "wait" : "idle"} tabindex="-1">
     <header>${agent(message.from, "", state)}${one.kind !== "pair" ? html`<span class="muted">to ${message.group ? `group ${message.group}` : message.to.length > 3 ? count(message.to.length, "session") : message.to.map((each, place) => html`${place ? ", " : ""}${agent(each, "", state)}`)}</span>` : nothing}

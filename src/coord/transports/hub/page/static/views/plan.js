@@ -3,8 +3,8 @@
 import {ofTask} from "../core/acts.js";
 import {get} from "../core/api.js";
 import {asked} from "../core/asked.js";
-import {agentNames, derived} from "../core/derive.js";
-import {ago, count, duration, left, number, percent} from "../core/format.js";
+import {agentNames, derived, taskState} from "../core/derive.js";
+import {ago, count, duration, number, percent, timeLeft} from "../core/format.js";
 import {BOARD, criticalPath, cutLayout, fits, overview, projectsOf, structureWatch, toneOf} from "../core/plan.js";
 import {isReport} from "../core/report.js";
 import {address, link, setQuery} from "../core/router.js";
@@ -111,17 +111,18 @@ const ordered = derived(["tasks"], (state, columns, words, q) => Object.fromEntr
   return [name, fitting.length > SORTED_MAX ? fitting : fitting.sort((one, other) => ORDER[name](one) - ORDER[name](other))];
 })));
 
-function board({columns, words}, project, {state, now, q}) {
+function board({columns, words}, project, context) {
+  const {state, q} = context;
   const found = ordered(state, columns, words, q);
   return html`<div class="board" tabindex="0" role="group" aria-label="Tasks by state">${BOARD.map(([name, label, tone]) => html`
     <section class="lanecolumn" aria-label=${label}><header data-tone=${tone}><i class="dot" aria-hidden="true"></i><h2>${label}</h2><span class="muted">${number(found[name].length)}</span></header>
-      ${found[name].length ? list({items: found[name], height: 82, label, key: (task) => task.task, row: (task) => html`${card(task, words.get(task.task), now)}${more(task.task, () => ofTask(task, words.get(task.task), agentNames(state, project)))}`})
+      ${found[name].length ? list({items: found[name], height: 82, label, key: (task) => task.task, row: (task) => html`${card(task, words.get(task.task), context)}${more(task.task, () => ofTask(task, words.get(task.task), agentNames(state, project)))}`})
         : html`<p class="muted none">${q ? "Nothing fits." : "Nothing here."}</p>`}</section>`)}</div>`;
 }
 
-function card(task, word, now) {
-  const detail = word === "in progress" ? html`${foreign(task.agent || task.session)} <span class="muted">${task.expires_ms ? `${left(task.expires_ms, now)} left` : ""}</span>`
-    : word === "waiting" ? html`<span class="muted">for ${count(task.depends_on?.length ?? 0, "task")}</span>`
+function card(task, word, {state: {tables: {tasks}}, now}) {
+  const detail = word === "in progress" ? html`${foreign(task.agent || task.session)} <span class="muted">${timeLeft(task.expires_ms, now)}</span>`
+    : word === "waiting" ? html`<span class="muted">for ${count(taskState(task, tasks, now).by.length, "task")}</span>`
       : word === "ready" ? html`<span class="muted">priority ${task.priority ?? 0}${task.assignee ? html`, kept for ${foreign(task.assignee)}` : nothing}</span>`
         : word === "done" ? html`<span class="muted">${time(task.ended_ms, ago(task.ended_ms, now))}</span>` : html`${chip(toneOf(word), word)}`;
   return html`<a class="card ticket" href=${link.task(task.project, task.task)} data-row><span class="cut"><b>${foreign(task.task)}</b>${task.track ? html` <span class="tag">${foreign(task.track)}</span>` : nothing}</span>

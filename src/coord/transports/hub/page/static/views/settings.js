@@ -4,7 +4,7 @@ import {acts} from "../core/acts.js";
 import {get} from "../core/api.js";
 import {asked} from "../core/asked.js";
 import {isAgent, matches} from "../core/derive.js";
-import {ago, count, left} from "../core/format.js";
+import {ago, count, timeLeft} from "../core/format.js";
 import {isReport} from "../core/report.js";
 import {setQuery} from "../core/router.js";
 import {groups, projects, title, words} from "../core/settings.js";
@@ -113,7 +113,7 @@ const MAY = {view: "look", operate: "work", admin: "do everything", report: "rep
 const tokens = (found, {now, who}) => html`<ul class="values">${found.map((each) => html`<li data-row tabindex="-1"><span><b>${foreign(each.label || each.id)}</b>
     <span class="muted">may ${MAY[each.role] ?? each.role}${each.project ? html` in ${foreign(each.project)}` : nothing}${each.session ? html` as ${foreign(each.session)}` : nothing}, of ${foreign(each.user || each.created_by || "nobody")}, ${
       each.used_ms ? html`used ${time(each.used_ms, ago(each.used_ms, now))}` : "never used"}</span></span>
-  <span class="value">${each.expires_ms ? html`${time(each.expires_ms, left(each.expires_ms, now))} left` : "for ever"}</span><span class="change">${act(acts.revokeToken(each), {small: true})}</span></li>`)}</ul>
+  <span class="value">${each.expires_ms ? time(each.expires_ms, timeLeft(each.expires_ms, now)) : "for ever"}</span><span class="change">${act(acts.revokeToken(each), {small: true})}</span></li>`)}</ul>
   ${found.length ? nothing : html`<p class="muted">Nobody has a token.</p>`}<footer>${act(acts.createToken(who.expires_ms ? who.expires_ms - now : 0), {small: true})}</footer>`;
 
 function changes({state, now}) {

@@ -5,7 +5,7 @@ import {ofTask} from "../core/acts.js";
 import {get, path} from "../core/api.js";
 import {asked} from "../core/asked.js";
 import {agentNames, taskState} from "../core/derive.js";
-import {ago, bytes, count, duration, left, resource, spent, when} from "../core/format.js";
+import {ago, bytes, count, duration, left, resource, spent, timeLeft, when} from "../core/format.js";
 import {claimBars, commitsOf, dependents, knownAt, toneOf} from "../core/plan.js";
 import {link} from "../core/router.js";
 import {act} from "../parts/act.js";
@@ -27,7 +27,7 @@ function render(context) {
   const task = tasks.get(`${project}/${name}`);
   if (!task) return empty("There is no such task", html`Project ${foreign(project)} has no task ${foreign(name)}${context.past ? " at this time" : ""}.`, html`<a class="button" href="/plan">To the plan</a>`);
   const {word, by} = taskState(task, state, now);
-  const {value: present, error} = ask(JSON.stringify([project, name]), context.past ? "past" : [task.generation, task.state, task.ended_ms, state.versions.refusals].join());
+  const {value: present, error} = ask(JSON.stringify([project, name]), context.past ? "past" : [task.generation, task.state, task.ended_ms, state.versions.refusals, task.title, task.files, task.priority, task.depends_on, task.parts, state.tables.sessions.get(task.session)?.input].join());
   const value = present && context.past ? knownAt(present, task, state.at) : present;
   const bars = claimBars(value?.history, task, now);
   return html`<header class="heading task"><a class="bare" href="/plan?project=${encodeURIComponent(project)}" aria-label="Back to the plan">${icon("back")}</a><h1>${foreign(name)}</h1>${chip(toneOf(word), word)}
@@ -53,7 +53,7 @@ function claims(bars, task, now) {
       <span class="bar"><i data-tone=${barTone(bar)} class=${bar.end ? "" : "open"} ${css({"inset-inline-start": at(bar.from), "inset-inline-end": `calc(100% - ${at(bar.to)})`})}></i>
         ${bar.until && bar.until > now ? html`<i class="lease" data-tone="work" title="Its lease" ${css({"inset-inline-start": at(now), "inset-inline-end": `calc(100% - ${at(bar.until)})`})}></i>` : nothing}
         ${bar.refused.map((each) => html`<i class="zombie" title=${`${each.what} refused: ${each.reason}`} ${css({"inset-inline-start": at(each.at)})}></i>`)}</span>
-      <span class="cut"><a href=${link.agent(bar.session)}>${foreign(bar.agent)}</a> <span class="muted">${duration((bar.to - bar.from) / 1000)} · ${bar.end || (bar.until ? `${left(bar.until, now)} left` : "open")}${bar.accepted ? ", accepted" : ""}</span></span></li>`)}</ol>
+      <span class="cut"><a href=${link.agent(bar.session)}>${foreign(bar.agent)}</a> <span class="muted">${duration((bar.to - bar.from) / 1000)} · ${bar.end || (bar.until ? timeLeft(bar.until, now) : "open")}${bar.accepted ? ", accepted" : ""}</span></span></li>`)}</ol>
     <p class="axis muted"><span>${time(from, when(from, now))}</span><span>${time(to, when(to, now))}</span></p>
     ${zombies(bars, now)}</section>`;
 }
