@@ -7,13 +7,20 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from coord.core.alerts.commands import CheckAlerts, CloseAlert
+from coord.core.identity import Caller
 from coord.core.plans.commands import AddTasks, NewTask
+from coord.core.sessions.commands import UpdateSession
+from coord.core.settings import ChangeSettings
+from coord.core.tokens.schema import Role
 from coord.sdk.log_reader import first_offset
 from coord.sdk.page.snapshot import RECENT_ENTRIES, SEEN
 from coord.stores.contract import Store
 from tests.support.hub.browsing import PATIENCE_MS
-from tests.support.hub.page_site import PROJECT, fill, go, live, visit
+from tests.support.hub.page_site import PROJECT, fill, go, live, send, show, visit
+from tests.support.hub.process import PATIENCE_S
 from tests.support.hub.site import Site, open_site
+from tests.support.servers.server import poll_until
 
 pytestmark = pytest.mark.timeout(300)
 expect.set_options(timeout=PATIENCE_MS)
@@ -42,6 +49,15 @@ CAUGHT_UP = """async (wanted) => {
   const {liveState} = await import("/static/core/store.js");
   while (liveState().offset < wanted) await new Promise(requestAnimationFrame);
 }"""
+
+SHOWN = """() => {
+  const main = document.querySelector("main").cloneNode(true);
+  for (const each of main.querySelectorAll("time, .times, .badge, [aria-label=Tokens]")) each.remove();
+  return main.textContent.replace(/\\s+/g, " ");
+}"""
+"""What a view says, without what differs from one look to the next."""
+ASKING = ("/why/task/shop/checkout", "/alerts", "/messages", "/settings")
+"""The views that ask for more than the state has."""
 
 CONNECTED_AGAIN = """async () => {
   while (window.sockets[1]?.readyState !== 1) await new Promise(requestAnimationFrame);
@@ -119,6 +135,43 @@ def test_a_page_that_missed_thousands_of_entries_is_whole_again(browser: Browser
         tasks = same_as_a_new_page(browser, site, page)["tables"]["tasks"]
         assert len([key for key in tasks if key.startswith(f"{PROJECT}/missed-")]) == MISSED
         assert f"{PROJECT}/after-all" in tasks
+
+
+def test_views_ask_again_after_a_lost_connection(browser: Browser, site: Site) -> None:
+    """What each of them has asked for changes while the page is offline; none shows what it had."""
+    with visit(browser, site, script=SOCKETS) as (page, complaints):
+        known = {path: shown(page, path) for path in ASKING}
+        page.context.set_offline(True)
+        page.evaluate("window.sockets.at(-1).close()")
+        expect(page.get_by_role("alert")).to_contain_text("The hub does not answer")
+        change_what_is_asked(site)
+        page.context.set_offline(False)
+        live(page)
+        complaints.clear()
+        with visit(browser, site) as (fresh, _):
+            for path in ASKING:
+                wanted = shown(fresh, path)
+                assert wanted != known[path], path
+                show(page, path)
+                poll_until(lambda: page.evaluate(SHOWN) == wanted, PATIENCE_S, f"{path} is old")  # noqa: B023
+        assert complaints == []
+
+
+def shown(page: Page, path: str) -> str:
+    show(page, path)
+    found: str = page.evaluate(SHOWN)
+    return found
+
+
+def change_what_is_asked(site: Site) -> None:
+    """Ask a question, close an alert, write a message and change a rule."""
+    token, dan = site.token(Role.ADMIN), Caller("s-dan", agent="dan", project=PROJECT)
+    send(site, token, "/v1/questions", session="s-ada", text="May I go on?")
+    send(site, token, "/v1/messages", session="s-dan", kind="info", subject="News", body="All of it")
+    site.run(UpdateSession(caller=dan, merge_blob={"context_percent": 95}))
+    (alert,) = site.run(CheckAlerts()).raised
+    site.run(CloseAlert(caller=Caller("tty-1", user="grace", person=True), id=alert, right=True))
+    site.run(ChangeSettings({"hung_seconds": 1200}))
 
 
 def test_a_lost_message_is_noticed_and_healed(browser: Browser, site: Site) -> None:
