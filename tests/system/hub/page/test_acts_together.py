@@ -155,19 +155,20 @@ def test_try_again_happens_once(browser: Browser, site: Site) -> None:
     with visit(browser, site) as (page, _):
         go(page, "/messages")
         before = len(events(site, "message.sent"))
-
-        def lose(route: Route) -> None:
-            route.fetch()
-            route.abort()
-
-        page.route("**/v1/messages", lose)
+        sent: list[Route] = []
+        page.route("**/v1/messages", lambda route: sent.append(route))
         page.keyboard.press("c")
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Subject").fill("only once")
-        page.keyboard.press("Enter")
+        with page.expect_request("**/v1/messages"):
+            page.keyboard.press("Enter")
+        dialog.get_by_label("Subject").fill("typed while it is under way")
+        sent[0].fetch()
+        sent[0].abort()
         expect(dialog.get_by_role("alert")).to_contain_text("the hub does not answer")
         assert len(events(site, "message.sent")) == before + 1
         expect(dialog.get_by_label("Subject")).to_be_disabled()
+        expect(dialog.get_by_label("Subject")).to_have_value("only once")
         expect(dialog.get_by_role("button", name="Try again")).to_be_focused()
         page.unroute("**/v1/messages")
         page.keyboard.press("Enter")

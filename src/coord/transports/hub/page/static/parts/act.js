@@ -53,40 +53,45 @@ export const command = (text, label = "Copy the command") => html`
   <p class="command"><code dir="ltr">${text}</code><button type="button" class="bare" aria-label=${label}
     @click=${() => copy(text)}>${icon("copy")}</button></p>`;
 
+// Opens the dialog of an act; returns false if the reader may not do it now.
 export function perform(spec) {
-  if (!may(spec.role ?? "operate")) return;
+  if (!may(spec.role ?? "operate")) return false;
   let key = newKey();
+  const words = typeof spec.words === "function" ? spec.words() : spec.words;
   const fields = [...(spec.fields ?? [])];
   if (spec.reason) fields.push({name: spec.reason, label: spec.hurts ? "Reason" : "Reason (if you like)", required: Boolean(spec.hurts)});
   const values = Object.fromEntries(fields.map((field) => [field.name, field.value ?? ""]));
   const run = {busy: false, error: null, unsure: false, sent: 0, done: 0, failed: [], secret: "", over: false};
 
   const start = async (box) => {
+    const sent = {...values};
     Object.assign(run, {busy: true, error: null});
     box.draw();
     try {
-      if (spec.each) await each(spec, values, key, run, box);
-      else finish(await sendAll([spec.request(values)].flat(), key, run), box);
+      if (spec.each) await each(spec, sent, key, run, box);
+      else finish(await sendAll([spec.request(sent)].flat(), key, run), sent, box);
     } catch (problem) {
-      refused(problem, box);
+      refused(problem, sent, box);
     }
     run.busy = false;
     box.draw();
     if (run.unsure || run.over) document.querySelector("dialog .primary")?.focus();
   };
 
-  // Without an answer it may have happened: then "Try again" repeats the same request. A refusal can be corrected.
-  const refused = (problem, box) => {
+  // Without an answer it may have happened: then "Try again" repeats the same request, whatever was typed meanwhile. A
+  // refusal can be corrected.
+  const refused = (problem, sent, box) => {
     Object.assign(run, {error: problem, unsure: unsure(problem)});
-    if (!run.unsure && !spec.each) key = newKey();
+    if (run.unsure) Object.assign(values, sent);
+    else if (!spec.each) key = newKey();
     if ([401, 403].includes(problem.status)) void reconnect();
     if (!box.isOpen()) toast(problem.message, {tone: "bad", detail: problem.hint});
   };
 
-  const finish = (answer, box) => {
+  const finish = (answer, sent, box) => {
     if (spec.secret) Object.assign(run, {secret: answer[spec.secret], over: true});
     else box.close();
-    const undo = spec.undo?.(answer, values);
+    const undo = spec.undo?.(answer, sent);
     toast(spec.done ?? "Done", {undo: undo && may(undo.role ?? "operate") ? () => perform(undo) : null});
     spec.after?.(answer);
   };
@@ -94,7 +99,7 @@ export function perform(spec) {
   open({
     title: spec.title ?? spec.label,
     body: (box) => (run.over ? result(spec, run, box) : html`<form class="form" data-act=${spec.id ?? ""} @submit=${(event) => { event.preventDefault(); if (!run.busy) void start(box); }}>
-      ${spec.words ? html`<p class="muted">${spec.words}</p>` : nothing}
+      ${words ? html`<p class="muted">${words}</p>` : nothing}
       ${spec.each ? html`<ul class="preview" aria-label="These" tabindex="0">${spec.each.map((one) => html`<li><bdi dir="auto">${visible(one.label)}</bdi></li>`)}</ul>` : nothing}
       <fieldset ?disabled=${run.unsure}>${fields.map((field, place) => input({focus: place === 0, ...field}, values, box))}</fieldset>
       ${command(spec.command(values))}
@@ -116,7 +121,7 @@ async function each(spec, values, key, run, box) {
     try {
       await sendAll([one.act.request(values)].flat(), `${key}-${run.done}`, run);
     } catch (error) {
-      if (unsure(error) || error.status === 401) throw error;
+      if (unsure(error) || [401, 403].includes(error.status)) throw error;
       run.failed.push({label: one.label, error});
     }
     run.sent = 0;

@@ -2,7 +2,7 @@
 // `place` takes that of the one before it there. While a pointer or the focus is on the notes, nothing moves there and
 // no time passes; a hidden page keeps them, too.
 
-import {may, signal} from "../core/store.js";
+import {signal} from "../core/store.js";
 import {html, icon, nothing, repeat} from "./html.js";
 
 const MOST = 4, TICK_MS = 250;
@@ -17,12 +17,9 @@ export function toast(words, {tone = "ok", seconds = 6, ...more} = {}) {
   ticking ||= setInterval(tick, TICK_MS);
 }
 
-// Undoes the newest act that can be undone, also after its note is gone.
+// Undoes the newest act that can be undone, also after its note is gone; nobody can in the past, and it stays for later.
 export function undoLast() {
-  if (!may("view")) return; // in the past nothing is undone, and nothing forgotten
-  const run = undo;
-  undo = null;
-  run?.();
+  if (undo?.() !== false) undo = null;
 }
 
 // Returns the note at a place, or undefined.
