@@ -54,6 +54,37 @@ MUTANTS = [
         "acts",
     ),
     PageMutant(
+        "a lock that was several is given back",
+        "core/acts.js",
+        "(others().length ? undefined : giveBack(lock))",
+        "giveBack(lock)",
+        "acts",
+    ),
+    PageMutant(
+        "an act on many speaks of the first one",
+        "core/acts.js",
+        "some.every(({act}) => act.words === first.act.words)",
+        "true",
+        "acts",
+    ),
+    PageMutant(
+        "what a remedy changes is undone to no limit", "core/acts.js", ", undo: undefined}]", "}]", "acts"
+    ),
+    PageMutant(
+        "an agent in its terminal gets an answer",
+        "core/acts.js",
+        'if (question.kind === "attention")',
+        "if (false)",
+        "acts",
+    ),
+    PageMutant(
+        "an option loses its spaces",
+        "core/acts.js",
+        "chosen ?? line(values.answer)",
+        "line(chosen ?? values.answer)",
+        "acts",
+    ),
+    PageMutant(
         "a number that may be 0 is shown as 0",
         "core/settings.js",
         "value === 0 && low === 0",

@@ -36,7 +36,8 @@ EVENTS = {
     "message": "message.sent",
     "answer": "question.answered",
     "withdraw": "question.withdrawn",
-    "close_alert": "alert.closed",
+    "alert_right": "alert.closed",
+    "alert_wrong": "alert.closed",
     "assign": "task.assigned",
     "reassign": "task.reset",
     "preempt": "lock.preemption_asked",
@@ -138,8 +139,8 @@ def on_now(keys: Logged) -> None:
     keys.act("answer", words="yes", near="Use the old name?")
     keys.act("answer", near="Which colour?", Answer="green")
     keys.act("withdraw", near="May I go?")
-    keys.act("close_alert", words="It was right", near="ada")
-    keys.act("close_alert", words="False alarm", near="bob")
+    keys.act("alert_right", near="ada")
+    keys.act("alert_wrong", near="bob")
     keys.act("retry", near="broken-2")
     keys.act("skip", near="broken-1", Reason=REASON)
     keys.press("u")
@@ -220,7 +221,7 @@ def on_messages(keys: Logged) -> None:
 def on_alerts(keys: Logged) -> None:
     """What a closed alert was can be changed."""
     keys.press("g", "e")
-    keys.act("close_alert", words="Was wrong")
+    keys.act("alert_wrong", words="Was wrong")
 
 
 def make_up(page: Page, url: str, answer: object) -> None:

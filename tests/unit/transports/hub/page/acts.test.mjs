@@ -17,12 +17,14 @@ test("a command is what a person would type, and a request says the same", () =>
   assert.equal(acts.answer({id: "q1"}, undefined, {other: true}).command({answer: "-n", reason: "-r"}), "coord decide q1 --other --reason=-r -- -n");
 });
 
-test("a path is never taken for a name or a pattern", () => {
-  assert.deepEqual(typed("file:LICENSE"), ["./LICENSE"]);
-  assert.deepEqual(typed("file:-rf"), ["./-rf"]);
-  assert.deepEqual(typed("file:name:x/y"), ["./name:x/y"]);
-  assert.deepEqual(typed("file:app/[id]/a.ts"), ["app/[id]/a.ts", "--literal"]);
-  assert.deepEqual(typed("name:deploy"), ["name:deploy"]);
+test("a path is never taken for a name, and what the log has escaped stays so", () => {
+  assert.equal(typed("file:LICENSE"), "./LICENSE");
+  assert.equal(typed("file:-rf"), "./-rf");
+  assert.equal(typed("file:name:x/y"), "./name:x/y");
+  assert.equal(typed("file:app/\\[id\\]/a.ts"), "app/\\[id\\]/a.ts");
+  assert.equal(typed("file:src/*.py"), "src/*.py");
+  assert.equal(typed("name:deploy"), "name:deploy");
+  assert.equal(acts.release({...LOCK, resource: "file:a\\*b"}).command({reason: "x"}), "coord steal './a\\*b' --force --release --fence 7 --reason x");
 });
 
 test("no text leaves its quotes, and a terminal obeys none of it", () => {
@@ -43,6 +45,17 @@ test("what hurts takes a reason, and what can be undone says how", () => {
   assert.equal(acts.setSetting({name: "hung_seconds", value: 600, source: "store"}, 900).undo().command(), "coord limits set hung_seconds=600");
   assert.equal(acts.setSetting({name: "max_agents", value: "unlimited", source: "default", project: "shop"}, 3).undo().command(), "coord --project shop limits set max_agents=default");
   assert.equal(acts.setLimit("acme", {name: "max_active_sessions", value: 50}).undo(null, {value: "60"}).command(), "coord --tenant acme limits set max_active_sessions=50");
+});
+
+test("a lock that is taken over ends those that overlap, and nothing gives several back", () => {
+  const ada = {...LOCK, mode: "read"}, bob = {session: "s-bob", agent: "bob", resource: LOCK.resource}, cy = {session: "s-cy", resource: "file:src"}, far = {session: "s-d", agent: "dan", resource: "file:docs"};
+  const locks = new Map([ada, bob, cy, far].map((each) => [each.session, each]));
+  const both = acts.steal(ada, locks), one = acts.steal(far, locks);
+  assert.equal(both.words(), "ada, bob, s-cy (src) lose it at once, which nothing undoes, and you hold it, before everybody who waits.");
+  assert.equal(one.words(), "dan loses it at once, and you hold it, before everybody who waits.");
+  locks.clear();
+  assert.deepEqual([both.undo(), one.undo().id], [undefined, "give_back"], "as it was before");
+  assert.match(ofLock(bob, new Map([["1", ada], ["2", bob]])).find((each) => each.id === "steal").words(), /^bob, ada lose/);
 });
 
 test("a task that somebody works on is reset before it is assigned", () => {
@@ -75,6 +88,16 @@ test("an act on many has the words of one and the commands of all", () => {
   assert.equal(all.title, "Skip 2 tasks");
   assert.equal(all.command({reason: "x"}).split("\n").length, 2);
   assert.deepEqual([all.undo, all.hurts, all.role], [undefined, true, "admin"]);
+  assert.equal(all.words, acts.skip(TASK).words);
+});
+
+test("the words of an act on many name none of them", () => {
+  const two = (make, ...records) => many(records.map((record) => ({label: "x", act: make(record)})), "thing").words;
+  const bob = {...LOCK, session: "s-bob", agent: "bob", fence: 8};
+  for (const make of [acts.release, acts.steal]) assert.match(two(make, LOCK, bob), /^Their holders lose them at once/);
+  assert.match(two(acts.reset, TASK, {...TASK, session: "s-bob", agent: "bob"}), /^Whoever works on one of them/);
+  assert.doesNotMatch(two(acts.assign, {...TASK, state: "in_progress", agent: "ada"}, {...TASK, state: "in_progress", agent: "bob"}), /ada|bob/);
+  assert.equal(two((words) => ({...acts.skip(TASK), words}), "one", "other"), "");
 });
 
 const ids = (found) => found.map((each) => each.id);
@@ -91,6 +114,20 @@ test("what can be done to a thing depends on its state", () => {
   assert.deepEqual(ofQuestion({id: "q", options: ["yes"]}).map((each) => each.label), ["yes", "Other…", "Withdraw"]);
   assert.deepEqual(ofQuestion({id: "q", kind: "permission", options: ["allow"]}).map((each) => each.label), ["allow", "Withdraw"]);
   assert.deepEqual(ofQuestion({id: "q"}).map((each) => each.label), ["Answer…", "Withdraw"]);
+  assert.deepEqual(ofQuestion({id: "q", kind: "attention", options: ["yes"]}).map((each) => each.label), ["Withdraw"], "nobody hears an answer");
+  assert.match(ofQuestion({id: "q", kind: "attention"})[0].words, /^It waits in its terminal/);
+  assert.deepEqual(remedyActs(["decide", "q", "ANSWER"], {tables: {questions: new Map([["q", {id: "q", kind: "attention"}]])}}), []);
+});
+
+test("an option is answered as it is spelled", () => {
+  const act = acts.answer({id: "q1"}, "two  spaces");
+  assert.equal(act.request({}).body.answer, "two  spaces");
+  assert.equal(act.command({}), "coord decide q1 'two  spaces'");
+});
+
+test("alerts that were right and false alarms are two acts for many", () => {
+  const each = ["a1", "a2"].map((id) => ({label: id, acts: [acts.closeAlert({id}, true), acts.closeAlert({id}, false)]}));
+  assert.deepEqual(group(each, "alert").map((act) => [act.label, act.command({})]), [["Confirm 2 alerts", "coord alerts close a1 --true\ncoord alerts close a2 --true"], ["Dismiss 2 alerts", "coord alerts close a1 --false\ncoord alerts close a2 --false"]]);
 });
 
 test("what matches is grouped by what can be done to it, up to a limit", () => {
@@ -111,6 +148,7 @@ test("a reply says whom it answers, and a new message asks to whom it goes", () 
   const reply = acts.message("s-bob", "bob", {id: "m1", subject: "look"});
   assert.deepEqual([reply.title, reply.fields.find((field) => field.name === "subject").value], ["Reply", "Re: look"]);
   assert.equal(reply.request({kind: "reply", subject: "x"}).body.reply_to, "m1");
+  assert.equal(reply.command({kind: "reply", subject: "x"}), "coord send s-bob reply x --reply-to m1");
   const free = acts.message();
   assert.deepEqual([free.fields[0].name, free.command({to: "", kind: "warn", subject: "x"}), free.request({to: " s-ada ", kind: "warn", subject: "x"}).body.to], ["to", "coord broadcast warn x", "s-ada"]);
 });
@@ -129,6 +167,7 @@ test("every remedy of the hub is an act, or one that needs a terminal", () => {
   assert.deepEqual(ids(remedyActs(["steal", "file:src/a.py", "--force"], {...known, tables: {...known.tables, locks: new Map([["1", LOCK]])}})), ["release"]);
   assert.deepEqual(remedyActs(["decide", "gone", "ANSWER"], known), []);
   assert.deepEqual(remedyActs(["steal", "gone"], known), []);
-  assert.equal(remedyActs(["limits", "set", "max_agents=4"], known)[0].command(), "coord --project shop limits set max_agents=4");
+  const [limit] = remedyActs(["limits", "set", "max_agents=4"], known);
+  assert.deepEqual([limit.command(), limit.undo], ["coord --project shop limits set max_agents=4", undefined], "nobody knows what it was");
   assert.deepEqual(remedyActs(["dance"], known), []);
 });

@@ -4,21 +4,22 @@
 //   {id, label, title, role, hurts, words, fields, reason, command(values), request(values), done, undo(answer, values)}
 //
 // `reason` is the field of the body for the reason; where the act hurts, it is required. `undo` returns another act.
-// `all` is the label of an act on many, if it is another one. `ofAgent`, `ofTask` and `ofLock` say what can be done.
+// `words` may be a function. `all` and `wordsAll` are label and words of an act on many, if they are others. `ofAgent`, `ofTask` and `ofLock` say what can be done.
 // Requests name no session: the hub knows whose browser it is.
 
 import {path, queryOf} from "./api.js";
+import {overlaps, push} from "./derive.js";
 import {commandLine, count, resource} from "./format.js";
 import {field, title} from "./settings.js";
 
 const line = (text) => String(text ?? "").replace(/\s+/g, " ").trim();
 const given = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== "" && value !== undefined && value !== false));
 
-// The word for a resource in a terminal: a path that cannot be taken for a name, or for a pattern.
+// The word for a resource in a terminal: a path that cannot be taken for a name. It is a pattern, as the log has it.
 export function typed(name) {
-  if (!name.startsWith("file:")) return [name];
+  if (!name.startsWith("file:")) return name;
   const file = name.slice(5), plain = file.includes("/") && !/^(file|name|project):/.test(file) && !file.startsWith("-");
-  return [plain ? file : `./${file}`, ...(/[*?[\]]/.test(file) ? ["--literal"] : [])];
+  return plain ? file : `./${file}`;
 }
 
 const whose = (record) => record.agent || record.session;
@@ -30,7 +31,7 @@ const because = (values, name = "reason") => option(name, line(values[name]));
 
 const takeLock = (lock, more, words) => ({
   role: "admin", hurts: true, reason: "reason", ...words,
-  command: (values) => coord("steal", ...typed(lock.resource), "--force", ...(more.release ? ["--release"] : []), ...option("fence", lock.fence), ...because(values)),
+  command: (values) => coord("steal", typed(lock.resource), "--force", ...(more.release ? ["--release"] : []), ...option("fence", lock.fence), ...because(values)),
   request: (values) => ({path: "/v1/locks/steal", body: given({resources: [lock.resource], force: true, ...more, fence: lock.fence, reason: line(values.reason)})}),
 });
 
@@ -38,19 +39,26 @@ function release(lock) {
   const name = resource(lock.resource);
   return {id: "release", ...takeLock(lock, {release: true}, {
     label: "Release", title: `Release ${name}`, done: `Released ${name}`,
+    wordsAll: "Their holders lose them at once, and whoever waits for them gets them.",
     words: `${whose(lock)} loses it at once, and whoever waits for it gets it. What ${whose(lock)} still writes under fence ${lock.fence ?? "?"} is refused.`})};
 }
 
-function steal(lock) {
+// Whoever takes a lock over gets it alone, so `locks` that overlap it end as well; then nothing gives all of them back.
+// They are looked for before it happens.
+function steal(lock, locks = new Map()) {
   const name = resource(lock.resource);
+  let found;
+  const others = () => (found ??= [...locks.values()].filter((each) => each !== lock && overlaps(each.resource, lock.resource)));
+  const losers = () => [lock, ...others()].map((each) => `${whose(each)}${each.resource === lock.resource ? "" : ` (${resource(each.resource)})`}`);
   return {id: "steal", ...takeLock(lock, {}, {
-    label: "Take over", title: `Take over ${name}`, done: `${name} is yours`, undo: () => giveBack(lock),
-    words: `${whose(lock)} loses it at once, and you hold it, before everybody who waits.`})};
+    label: "Take over", title: `Take over ${name}`, done: `${name} is yours`, undo: () => (others().length ? undefined : giveBack(lock)),
+    wordsAll: "Their holders lose them at once, and you hold them, before everybody who waits.",
+    words: () => `${losers().join(", ")} ${others().length ? "lose it at once, which nothing undoes" : "loses it at once"}, and you hold it, before everybody who waits.`})};
 }
 
 const giveBack = (lock) => ({
   id: "give_back", label: "Give back", title: `Give ${resource(lock.resource)} back`, role: "operate", done: `${whose(lock)} has it again`,
-  command: () => coord("handoff", typed(lock.resource)[0], lock.session),
+  command: () => coord("handoff", typed(lock.resource), lock.session),
   request: () => ({path: "/v1/handoffs", body: {resources: [lock.resource], to: lock.session, project: ""}}),
 });
 
@@ -59,7 +67,7 @@ const preempt = (lock) => ({
   words: "Its holder is asked to release it, and loses it when the time is over.",
   fields: [{name: "grace", label: "Time to release it, in seconds", type: "number", value: "60", min: 0, max: 86_400, focus: false},
     {name: "priority", label: "Priority, above the holder's", type: "number", value: "10", min: -100, max: 100, focus: false}],
-  command: (values) => coord("preempt", ...typed(lock.resource), "--priority", values.priority, "--grace", `${values.grace || 0}s`, ...because(values)),
+  command: (values) => coord("preempt", typed(lock.resource), "--priority", values.priority, "--grace", `${values.grace || 0}s`, ...because(values)),
   request: (values) => ({path: "/v1/locks/preempt", body: {resources: [lock.resource], priority: Number(values.priority), grace_ms: Number(values.grace) * 1000, reason: line(values.reason)}}),
 });
 
@@ -77,6 +85,7 @@ const onTask = (id, task, more) => ({
 const retry = (task) => onTask("retry", task, {label: "Retry", done: `${task.task} is in the queue again`, words: "It returns to the queue, with all its retries."});
 const skip = (task) => onTask("skip", task, {label: "Skip", hurts: true, reason: "reason", done: `Skipped ${task.task}`, undo: () => retry(task), words: "Nobody does it, and tasks that depend on it become ready."});
 const reset = (task) => onTask("reset", task, {label: "Reset", hurts: true, reason: "reason", done: `Reset ${task.task}`,
+  wordsAll: "Whoever works on one of them loses it, their results no longer count, and they are open again.",
   words: task.session ? `${whose(task)} loses its claim, and a result that it still submits is refused. The task is open again.` : "Its result no longer counts, the task is open again, and what depends on it waits."});
 
 // A task that somebody works on is taken from there first.
@@ -85,6 +94,7 @@ function assign(task, agents = []) {
   return {
     id: busy ? "reassign" : "assign", label: busy ? "Reassign…" : "Assign…", title: `${busy ? "Reassign" : "Assign"} ${task.task}`, verb: busy ? "Reassign" : "Assign", role: busy ? "admin" : "operate",
     hurts: busy, ...(busy ? {reason: "reason"} : {}), done: `${task.task} is kept for that agent`,
+    wordsAll: busy ? "Whoever works on them loses them. Then they are kept for the other agent, while it is live and free." : "They are kept for this agent, while it is live and free.",
     words: busy ? `${whose(task)} loses its claim. Then the task is kept for the other agent, while it is live and free.` : "The task is kept for this agent, while it is live and free.",
     fields: [agents.length ? {name: "agent", label: "Agent", options: agents, value: agents[0]} : {name: "agent", label: "Agent", required: true},
       {name: "minutes", label: "For how many minutes", type: "number", value: "10", min: 1, max: 1440, focus: false}],
@@ -98,7 +108,7 @@ function assign(task, agents = []) {
 // --- questions, alerts, messages ---
 
 function answer(question, chosen, {other = false} = {}) {
-  const said = (values) => line(chosen ?? values.answer);
+  const said = (values) => chosen ?? line(values.answer);
   return {
     id: "answer", label: chosen ?? (other ? "Other…" : "Answer…"), title: "Answer", verb: "Answer", role: "operate", reason: "reason", done: "Answered",
     ...(chosen === undefined ? {fields: [{name: "answer", label: "Answer", required: true}]} : {}),
@@ -114,7 +124,7 @@ const withdraw = (question) => ({
 });
 
 const closeAlert = (alert, right) => ({
-  id: "close_alert", label: right ? "It was right" : "False alarm", title: right ? "Close: the alert was right" : "Close: a false alarm", verb: "Close", role: "operate", reason: "note", done: "Closed",
+  id: right ? "alert_right" : "alert_wrong", label: right ? "It was right" : "False alarm", all: right ? "Confirm" : "Dismiss", title: right ? "Close: the alert was right" : "Close: a false alarm", verb: "Close", role: "operate", reason: "note", done: "Closed",
   words: right ? "The precision of its rule rises." : "The precision of its rule falls; a rule that is wrong too often only informs.",
   command: (values) => coord("alerts", "close", alert.id, right ? "--true" : "--false", ...because(values, "note")),
   request: (values) => ({path: path`/v1/alerts/${alert.id}/close`, body: {right, ...given({note: line(values.note)})}}),
@@ -131,7 +141,7 @@ function message(to, whom = to, answered = null) {
     fields: [...(to === undefined ? [{name: "to", label: "To (a session, an agent, role:NAME or group:NAME; empty: everybody)"}] : []),
       {name: "kind", label: "Kind", options: MESSAGE_KINDS, value: answered ? "reply" : MESSAGE_KINDS[0]},
       {name: "subject", label: "Subject", required: true, focus: to !== undefined, value: answered ? `Re: ${answered.subject}`.slice(0, 200) : ""}, {name: "body", label: "More", rows: 4, focus: false}],
-    command: (values) => coord(...(address(values) ? ["send", address(values)] : ["broadcast"]), values.kind, {free: line(values.subject) || "SUBJECT"}, ...option("body", body(values))),
+    command: (values) => coord(...(address(values) ? ["send", address(values)] : ["broadcast"]), values.kind, {free: line(values.subject) || "SUBJECT"}, ...option("body", body(values)), ...option("reply-to", answered?.id)),
     request: (values) => ({path: "/v1/messages", body: given({to: address(values), kind: values.kind, subject: line(values.subject), body: body(values), reply_to: answered?.id})}),
   };
 }
@@ -237,7 +247,8 @@ export const acts = {release, steal, preempt, retry, skip, reset, assign, answer
 
 const talkTo = (record) => message(record.session, whose(record));
 
-export const ofLock = (lock) => [preempt(lock), release(lock), steal(lock), talkTo(lock)];
+// `locks` are all that there are.
+export const ofLock = (lock, locks) => [preempt(lock), release(lock), steal(lock, locks), talkTo(lock)];
 
 // `agents` are the records of disabled and limited agents.
 export function ofAgent(session, agents) {
@@ -254,6 +265,7 @@ export function ofTask(task, word, names) {
 }
 
 export function ofQuestion(question) {
+  if (question.kind === "attention") return [{...withdraw(question), words: "It waits in its terminal, and no answer from here arrives there."}];
   const options = question.options ?? [];
   return [...options.map((option) => answer(question, option)), ...(question.kind === "permission" ? [] : [answer(question, undefined, {other: options.length > 0})]), withdraw(question)];
 }
@@ -266,14 +278,15 @@ export const MANY_MAX = 200;
 export function many(each, noun, nouns) {
   const some = each.slice(0, MANY_MAX), [first] = some, words = first.act.all ?? first.act.label.replace("…", "");
   const label = `${words} ${each.length > MANY_MAX ? `${MANY_MAX} of ` : ""}${count(each.length, noun, nouns)}`;
-  return {...first.act, id: `many_${first.act.id}`, label, title: label, undo: undefined, each: some, command: (values) => some.map((one) => one.act.command(values)).join("\n")};
+  const said = first.act.wordsAll ?? (some.every(({act}) => act.words === first.act.words) ? first.act.words : "");
+  return {...first.act, id: `many_${first.act.id}`, label, title: label, words: said, undo: undefined, each: some, command: (values) => some.map((one) => one.act.command(values)).join("\n")};
 }
 
 // What can be done to how many of several: [act on many]. `each` is [{label, acts}].
 export function group(each, noun, nouns) {
   const found = new Map();
   for (const {label, acts: can} of each) {
-    for (const act of can) found.set(act.id, [...(found.get(act.id) ?? []), {label, act}]);
+    for (const act of can) push(found, act.id, {label, act});
   }
   return [...found.values()].map((some) => (some.length > 1 ? many(some, noun, nouns) : some[0].act));
 }
@@ -281,14 +294,15 @@ export function group(each, noun, nouns) {
 // --- what frees something ---
 
 const REMEDIES = {
-  decide: ([id], {tables}) => (tables.questions.has(id) ? ofQuestion(tables.questions.get(id)).slice(0, -1) : []),
+  decide: ([id], {tables}) => (tables.questions.has(id) ? ofQuestion(tables.questions.get(id)).filter((each) => each.id === "answer") : []),
   dereg: ([session], {tables}) => [end(tables.sessions.get(session) ?? {session})],
   register: ([, session], {tables}) => [end(tables.sessions.get(session) ?? {session})],
   // Whoever waits gets a lock that is released; one that is taken over would stay with the reader.
   steal: ([name], {tables}) => held(tables, name).map(release),
   preempt: ([name], {tables}) => held(tables, name).map(preempt),
   agent: ([, name], {project}) => [enable(project, name)],
-  limits: ([, setting], {project}) => [setSetting({name: setting.split("=")[0], project}, setting.split("=")[1])],
+  // The value before it is not known here.
+  limits: ([, setting], {project}) => [{...setSetting({name: setting.split("=")[0], project}, setting.split("=")[1]), undo: undefined}],
   task: ([verb, name], {project, tables}) => ({retry, reset}[verb] ? [{retry, reset}[verb](tables.tasks.get(`${project}/${name}`) ?? {project, task: name})] : []),
   resume: () => [resume()],
   track: () => [],

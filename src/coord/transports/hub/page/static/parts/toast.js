@@ -2,7 +2,7 @@
 // `place` takes that of the one before it there. While a pointer or the focus is on the notes, nothing moves there and
 // no time passes; a hidden page keeps them, too.
 
-import {signal} from "../core/store.js";
+import {may, signal} from "../core/store.js";
 import {html, icon, nothing, repeat} from "./html.js";
 
 const MOST = 4, TICK_MS = 250;

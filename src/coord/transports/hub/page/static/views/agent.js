@@ -24,7 +24,7 @@ function render(context) {
       ${section("Questions", questionsBySession(state).get(name), (each) => html`${chip("ask", each.kind)} ${foreign(each.text)} <span class="muted">${ago(each.asked_ms, now)}</span> ${ofQuestion(each).map((spec) => act(spec, {small: true}))}`)}
       ${section("Tasks", tasksOf(state, name), (each) => html`<a href=${link.task(each.project, each.task)}>${foreign(each.task)}</a> ${foreign(each.title)} <span class="muted">generation ${each.generation}, ${timeLeft(each.expires_ms, now)}</span>`, (each) => more(each.task, () => ofTask(each, taskState(each, state, now).word, agentNames(state, each.project))))}
       ${section("Waits", waitsBySession(state).get(name), (each) => waitWords(each, state, now))}
-      ${section("Locks", locksBySession(state).get(name), (each) => html`<a href=${link.lock(each.resource)}>${code(resource(each.resource))}</a> <span class="muted">${each.mode}, fence ${each.fence}, ${timeLeft(each.expires_ms, now)}</span>`, (each) => more(resource(each.resource), () => ofLock(each)))}
+      ${section("Locks", locksBySession(state).get(name), (each) => html`<a href=${link.lock(each.resource)}>${code(resource(each.resource))}</a> <span class="muted">${each.mode}, fence ${each.fence}, ${timeLeft(each.expires_ms, now)}</span>`, (each) => more(resource(each.resource), () => ofLock(each, state.tables.locks)))}
       ${section("Sub-agents", childrenOf(state, name), (each) => html`<a href=${link.agent(each.session)}>${foreign(each.agent || each.session)}</a> <span class="muted">${each.role ?? ""}</span>`)}
       ${did(name, context)}</div>
       <aside class="stack" aria-label="Facts">${facts(session, now)}</aside></div>`;

@@ -6,7 +6,7 @@ import {alertRecord, matches} from "../core/derive.js";
 import {ago, count, duration, percent, when} from "../core/format.js";
 import {link, setQuery} from "../core/router.js";
 import {signal, touch} from "../core/store.js";
-import {act, more} from "../parts/act.js";
+import {act, more, moreAll} from "../parts/act.js";
 import {chip, empty, failed, filterField, foreign, heading, html, icon, meter, nothing, repeat, skeleton, time} from "../parts/html.js";
 
 export const view = {path: "/alerts", title: "Alerts", key: "e", icon: "alerts", order: 8, render};
@@ -31,7 +31,8 @@ function render(context) {
   const fits = (each) => !q || matches(q, [each.rule, each.subject, each.text, each.agent, each.note].join(" "));
   const open = [...state.tables.alerts.values()].filter(fits).sort((one, other) => rank(one) - rank(other) || (one.since_ms ?? 0) - (other.since_ms ?? 0));
   const closed = (alerts ?? []).filter((each) => each.closed_ms && fits(each));
-  return html`${heading("Alerts", open.length ? count(open.length, "open alert") : "", filterField(q, (text) => setQuery({q: text}), "Filter alerts"))}
+  return html`${heading("Alerts", open.length ? count(open.length, "open alert") : "", html`${filterField(q, (text) => setQuery({q: text}), "Filter alerts")}${
+      q ? moreAll(open.length, "alert", "alerts", () => open.map((each) => ({label: `${each.subject || each.rule} · ${ruleWords(each)}`, acts: ofAlert(each)}))) : nothing}`)}
     ${open.length ? html`<ul class="cards wide">${repeat(open, (each) => each.id, (each) => html`<li>${openAlert(each, context)}</li>`)}</ul>`
       : q ? empty("No open alert fits", "Press escape to see all of them.") : empty("All is calm", "The hub looks every minute: stuck agents, deadlocks, collisions, questions that nobody answers.")}
     ${error ? failed(error, () => { record.value = {...record.value, key: ""}; touch(); }) : alerts === null ? skeleton(4) : html`
@@ -42,13 +43,14 @@ function render(context) {
           <tbody>${repeat(closed.slice(0, 200), (each) => each.id, (each) => closedRow(each, context))}</tbody></table></div>` : html`<p class="muted">No alert was closed yet.</p>`}</section>`}`;
 }
 
+const ofAlert = (alert) => [acts.closeAlert(alert, true), acts.closeAlert(alert, false)];
 const ruleWords = ({rule: name}) => (name ?? "").replaceAll("_", " ");
 const rank = (alert) => ["critical", "warning", "info"].indexOf(alert.severity ?? "warning");
 
 const openAlert = (alert, {now, state}) => html`<article class="card need" data-tone=${TONES[alert.severity] ?? "wait"} data-row tabindex="-1">
   <header>${icon("alert")}<h2 class="title">${foreign(alert.subject || alert.rule)}</h2><span class="tag">${ruleWords(alert)}</span><span class="muted end">${time(alert.since_ms, ago(alert.since_ms, now))}</span></header>
   <div class="text">${foreign(alert.text, "pre")}</div>
-  <footer>${act(acts.closeAlert(alert, true), {small: true})}${act(acts.closeAlert(alert, false), {small: true})}<a class="button small" href=${link.why("alert", alert.id)}>Why</a>
+  <footer>${ofAlert(alert).map((spec) => act(spec, {small: true}))}<a class="button small" href=${link.why("alert", alert.id)}>Why</a>
     ${alert.session ? html`<a class="end" href=${link.agent(alert.session)}>${icon("agent")}${foreign(alert.agent || alert.session)}</a>${
       state.tables.sessions.has(alert.session) ? more(alert.agent || alert.session, () => ofAgent(state.tables.sessions.get(alert.session), state.tables.agents)) : nothing}` : nothing}</footer></article>`;
 

@@ -37,7 +37,7 @@ function render(context) {
       ${query.on ? details(query.on, context) : nothing}</div>`;
 }
 
-const matching = (locks, {state}) => moreAll(locks.length, "lock", "locks", () => locks.map((lock) => ({label: `${resource(lock.resource)} · ${nameOf(state, lock.session, lock.agent)}`, acts: ofLock(lock)})));
+const matching = (locks, {state}) => moreAll(locks.length, "lock", "locks", () => locks.map((lock) => ({label: `${resource(lock.resource)} · ${nameOf(state, lock.session, lock.agent)}`, acts: ofLock(lock, state.tables.locks)})));
 
 const nobody = (q) => (q ? empty("No lock fits", "Press escape to see all of them.")
   : empty("Nothing is locked", html`Agents lock files before they change them; ${code("coord lock src/app.py")} locks one by hand.`));
@@ -115,7 +115,7 @@ function holder(lock, name, {state, now}) {
     ["Asked back", lock.asked_by ? html`by ${foreign(nameOf(state, lock.asked_by))}, until ${when(lock.asked_until_ms, now)} ${foreign(lock.asked_reason)}` : ""]].filter(([, value]) => value);
   return html`<article class="holder"><header><a href=${link.agent(lock.session)}><b>${foreign(nameOf(state, lock.session, lock.agent))}</b></a></header>
     <dl class="facts">${facts.map(([word, value]) => html`<div><dt>${word}</dt><dd>${value}</dd></div>`)}</dl>
-    <footer>${ofLock(lock).map((spec) => act(spec, {small: true}))}</footer></article>`;
+    <footer>${ofLock(lock, state.tables.locks).map((spec) => act(spec, {small: true}))}</footer></article>`;
 }
 
 // --- history ---
