@@ -124,15 +124,13 @@ const places = derived(["waits"], (state) => {
   for (const wait of queue(state)) {
     const ahead = new Set(), add = (waits) => waits?.forEach((other) => other.session !== wait.session && ahead.add(other));
     for (const name of new Set(wait.resources)) {
-      const folders = [...above(name)], glob = isGlob(name), meets = (other) => other.resources.some((each) => overlaps(each, name));
-      if (glob) add([...found.keys()].filter(meets));
-      else {
-        folders.forEach((each) => add(on.get(each)));
-        add(below.get(folders[0]));
-        add(globs.filter(meets));
-      }
+      const folders = [...above(name)], glob = isGlob(name);
+      add((glob ? [...found.keys()] : globs).filter((other) => other.resources.some((each) => overlaps(each, name))));
       if (glob) globs.push(wait);
-      else folders.forEach((each, place) => push(place ? below : on, each, wait));
+      else {
+        add(below.get(folders[0]));
+        folders.forEach((each, place) => { add(on.get(each)); push(place ? below : on, each, wait); });
+      }
     }
     found.set(wait, ahead.size + 1);
   }
