@@ -90,9 +90,9 @@ def _idle(store: str, repository: Path, hub: RunningHub, seconds: float) -> Iter
     connection.close()
     process = Path(f"/proc/{hub.process.pid}")
     time.sleep(min(0.5, seconds))  # until the last answers are done
-    before = _usage(process)
+    before = usage(process)
     time.sleep(seconds)
-    reads, wakeups, cpu_s = (now - then for now, then in zip(_usage(process), before, strict=True))
+    reads, wakeups, cpu_s = (now - then for now, then in zip(usage(process), before, strict=True))
     detail = {"reads_per_s": reads / seconds, "cpu_ms_per_min": cpu_s * 60_000 / seconds}
     name = f"idle with {SESSIONS} sessions"
     yield Figure("hub", store, f"{name}, memory", _rss_mb(process), "MB", most=IDLE_MB_MOST)
@@ -100,7 +100,7 @@ def _idle(store: str, repository: Path, hub: RunningHub, seconds: float) -> Iter
     yield Figure("hub", store, f"{name}, wake-ups", woken, "/s", most=WAKEUPS_MOST, detail=detail)
 
 
-def _usage(process: Path) -> tuple[int, int, float]:
+def usage(process: Path) -> tuple[int, int, float]:
     """Return the reads of a process, how often its threads had to be woken, and its processor time."""
     reads = int((process / "io").read_text().split("syscr: ")[1].split()[0])
     wakeups = sum(

@@ -4,11 +4,10 @@ An entry is on the screen when a frame has been painted after the one in which t
 the entry is that of this machine, in milliseconds.
 """
 
-import itertools
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,27 +16,27 @@ from playwright.sync_api import Page, sync_playwright
 
 from bench import page_views
 from bench.figures import Figure
+from bench.hub_whole import usage
+from bench.page_data import Crew, filled
 from bench.places import Places
 from bench.repository import make_repository
 from bench.scale import FULL, TINY, Scale
-from coord.core.identity import Caller
-from coord.core.lifecycle.commands import Register
-from coord.core.locks.commands import AcquireLocks
-from coord.core.plans.commands import AddTasks, NewTask
-from coord.engine.engine import Engine
-from coord.stores.open import open_store
+from coord.sdk.log_reader import newest_offset
 from coord.transports.hub.page.assets import assets
 from tests.support.hub.browsing import CHROMIUM, Place
-from tests.support.hub.process import private_home, serving
+from tests.support.hub.process import PATIENCE_S, RunningHub, private_home, serving
+from tests.support.servers.server import poll_until
 
-PIXEL_MS_MAX, BYTES_MAX, TASK_MS_MAX = 150.0, 150 * 1024, 100.0
+PIXEL_MS_MAX, BYTES_MAX, TASK_MS_MAX, GROWN_MB_MAX = 150.0, 150 * 1024, 100.0, 10.0
 EVENTS_PER_S = 200
+IDLE_S, IDLE_S_TINY, READS_MAX = 60.0, 2.0, 1.0
+"""A hub that read its store whenever it looks for news would read 4 times a second; it reads pings, too."""
 AGENTS, LOCKS, TASKS = 200, 5_000, 10_000
-WATCHED = 50_000
+WATCHED, WAIT_EVERY = 50_000, 500
 WATCHED_VIEWS = ("activity", "locks", "plan", "numbers", "messages", "now")
-PROJECT, REPOSITORY = "p", "r"
 SEEN = """() => {
   window.latencies = [];
+  window.received = 0;
   const Socket = window.WebSocket;
   window.WebSocket = class extends Socket {
     constructor(...all) {
@@ -45,6 +44,8 @@ SEEN = """() => {
       this.addEventListener("message", ({data}) => {
         const {type, at} = JSON.parse(data);
         if (type !== "entry") return;
+        window.received += 1;
+        if (!window.latencies) return;
         requestAnimationFrame(() => requestAnimationFrame(() => window.latencies.push(Date.now() - at)));
       });
     }
@@ -63,6 +64,7 @@ SCROLL = """async (steps) => {
     await new Promise(requestAnimationFrame);
   }
 }"""
+OFFSET = '() => import("/static/core/store.js").then((store) => store.liveState().offset)'
 HEAP = "() => { globalThis.gc?.(); return performance.memory.usedJSHeapSize; }"
 
 
@@ -75,16 +77,17 @@ def measure(places: Places, scale: Scale, store: str) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder, private_home(Path(folder)) as environ:
         pace = page_views.Pace(8, 50, 1, 2) if scale is TINY else page_views.Pace()
         agents, locks, tasks = (5, 20, 30) if scale is TINY else (AGENTS, LOCKS, TASKS)
-        with serving(repository, environ) as hub, filled(repository, agents, locks, tasks) as engine:
+        with serving(repository, environ) as hub, filled(repository, agents, locks, tasks) as crew:
             link = Place(hub, repository, environ).link("view")
             with browsing(link, hub.url) as page:
                 yield from large_store(page, hub.url, store, pace)
-                write = _steadily(engine, 20 if scale is TINY else EVENTS_PER_S)
+                yield from idle(page, hub, store, IDLE_S_TINY if scale is TINY else IDLE_S)
+                write = crew.steadily(20 if scale is TINY else EVENTS_PER_S)
                 yield from page_views.all_views(page, hub.url, store, write, pace)
                 seconds = 1.0 if scale is TINY else 20.0 if scale is FULL else 8.0
-                yield from to_the_pixel(page, hub.url, engine, store, seconds)
+                yield from to_the_pixel(page, hub.url, crew, store, seconds)
                 watched, rest_ms = (200, 100) if scale is TINY else (WATCHED, 3000)
-                yield long_watch(page, engine, store, watched, rest_ms)
+                yield long_watch(page, crew, store, watched, rest_ms)
 
 
 def sent_bytes(store: str) -> Figure:
@@ -92,38 +95,6 @@ def sent_bytes(store: str) -> Figure:
     sizes = {name: len(each.compressed or each.body) for name, each in assets().items()}
     needed = sum(size for name, size in sizes.items() if not name.endswith(".txt"))
     return Figure("page", store, "all files of the page, compressed", needed, "B", most=BYTES_MAX)
-
-
-@contextmanager
-def filled(repository: Path, agents: int, locks: int, tasks: int) -> Iterator[Engine]:
-    """Yield an engine on the store of a repository with many agents, locks and tasks."""
-    database = open_store(f"sqlite://{repository}/.git/coord/store/coord.db")
-    engine = Engine(database, "local")
-    try:
-        names = [f"agent-{number:03}" for number in range(agents)]
-        engine.call_many([Register(caller=_caller(name), model="opus", peers=False) for name in names])
-        for first in range(0, tasks, 500):
-            more = range(first, min(first + 500, tasks))
-            plan = [
-                NewTask(task_id=f"T-{each:05}", description="one of many", track=f"t{each % 8}")
-                for each in more
-            ]
-            engine.call(AddTasks(PROJECT, tuple(plan)))
-        wanted = [
-            AcquireLocks(_caller(names[each % agents]), REPOSITORY, (f"file:src/d{each % 97}/{each}.py",))
-            for each in range(locks)
-        ]
-        for first in range(0, locks, 500):
-            engine.call_many(wanted[first : first + 500])
-        page_views.fill(engine, database.log("local"), tasks // 5)
-        yield engine
-    finally:
-        engine.close()
-        database.close()
-
-
-def _caller(name: str) -> Caller:
-    return Caller(name, agent="claude", role="worker", project=PROJECT)
 
 
 @contextmanager
@@ -155,12 +126,32 @@ def large_store(page: Page, url: str, store: str, pace: page_views.Pace) -> Iter
         yield Figure("page", store, f"{view}: longest block while scrolling", longest, "ms", most=TASK_MS_MAX)
 
 
-def to_the_pixel(page: Page, url: str, engine: Engine, store: str, seconds: float) -> Iterator[Figure]:
+def idle(page: Page, hub: RunningHub, store: str, seconds: float) -> Iterator[Figure]:
+    """Yield what a page asks of its hub while nothing happens, and what the hub does then."""
+    page.goto(f"{hub.url}/now")
+    page.get_by_text("Live", exact=True).wait_for()
+    page.wait_for_timeout(seconds * 100)  # until the last answers are drawn, and followers have saved
+    requests: list[str] = []
+    heard = lambda request: requests.append(request.url)  # noqa: E731 - to be taken back
+    page.on("request", heard)
+    process = Path(f"/proc/{hub.process.pid}")
+    before = usage(process)
+    page.wait_for_timeout(seconds * 1000)
+    reads, wakeups, cpu_s = (now - then for now, then in zip(usage(process), before, strict=True))
+    page.remove_listener("request", heard)
+    name = f"idle for {seconds:.0f} s"
+    detail = {"wakeups_per_s": wakeups / seconds, "cpu_ms_per_min": cpu_s * 60_000 / seconds}
+    yield Figure("page", store, f"{name}, requests of the page", len(requests), "", most=1)
+    rate = reads / seconds
+    yield Figure("page", store, f"{name}, reads of the hub", rate, "/s", most=READS_MAX, detail=detail)
+
+
+def to_the_pixel(page: Page, url: str, crew: Crew, store: str, seconds: float) -> Iterator[Figure]:
     """Yield how long an entry takes from its commit to the screen, at a steady rate."""
     page.goto(f"{url}/now")
     page.get_by_text("Live", exact=True).wait_for()
     page.evaluate("window.latencies.length = 0")
-    writer = threading.Thread(target=_write, args=(engine, seconds))
+    writer = threading.Thread(target=_write, args=(crew, seconds))
     writer.start()
     page.wait_for_timeout(seconds * 1000)
     writer.join()
@@ -172,48 +163,42 @@ def to_the_pixel(page: Page, url: str, engine: Engine, store: str, seconds: floa
     yield Figure("page", store, "commit to pixel, p99", p99, "ms", most=PIXEL_MS_MAX, detail=detail)
 
 
-def _write(engine: Engine, seconds: float) -> None:
+def _write(crew: Crew, seconds: float) -> None:
     """Commit at a steady rate, whatever a commit takes."""
     began = time.perf_counter()
     for number in range(int(seconds * EVENTS_PER_S)):
         time.sleep(max(0.0, began + number / EVENTS_PER_S - time.perf_counter()))
-        _touch(engine, number)
+        crew.write()
 
 
-def _steadily(engine: Engine, per_s: int) -> Callable[[], None]:
-    """Return what writes one entry after the other, at most at a steady rate."""
-    numbers = itertools.count()
-
-    def write() -> None:
-        time.sleep(1 / per_s)
-        _touch(engine, next(numbers))
-
-    return write
-
-
-def _touch(engine: Engine, number: int) -> None:
-    """Write an entry with one event: the renewal of a lock."""
-    name = f"agent-{number % 5:03}"
-    engine.call(AcquireLocks(_caller(name), REPOSITORY, (f"file:hot-{name}.py",)))
-
-
-def long_watch(page: Page, engine: Engine, store: str, entries: int, rest_ms: int) -> Figure:
+def long_watch(page: Page, crew: Crew, store: str, entries: int, rest_ms: int) -> Figure:
     """Return how much more memory the page has after many entries than after a tenth of them.
 
-    It shows one view after the other meanwhile, without being loaded again, and ends where it began.
+    It shows one view after the other meanwhile, without being loaded again, and ends where it began. Each
+    entry has to arrive: the writer waits for the page from time to time.
     """
 
     def visit(each: int) -> None:
         for view in WATCHED_VIEWS:
             page.locator(f"nav li a[href='/{view}']").click()
-            for number in range(each // len(WATCHED_VIEWS)):
-                _touch(engine, number)
+            for number in range(-(-each // len(WATCHED_VIEWS))):
+                crew.write()
+                if number % WAIT_EVERY == 0:
+                    _catch_up(page, crew)
+            _catch_up(page, crew)
         page.wait_for_timeout(rest_ms)
 
+    page.evaluate("window.latencies = null")
     visit(entries // 10)
-    before = page.evaluate(HEAP)
+    before, received = page.evaluate(HEAP), page.evaluate("window.received")
     visit(entries)
-    grown = (page.evaluate(HEAP) - before) / 1e6
-    return Figure(
-        "page", store, f"memory gained by {entries} entries in {len(WATCHED_VIEWS)} views", grown, "MB"
-    )
+    grown, received = (page.evaluate(HEAP) - before) / 1e6, page.evaluate("window.received") - received
+    assert received >= entries, f"only {received} of {entries} entries arrived"
+    name = f"memory gained by {entries} entries in {len(WATCHED_VIEWS)} views"
+    return Figure("page", store, name, grown, "MB", most=GROWN_MB_MAX, detail={"entries": received})
+
+
+def _catch_up(page: Page, crew: Crew) -> None:
+    """Wait until the page has the newest entry."""
+    newest = newest_offset(crew.log)
+    poll_until(lambda: page.evaluate(OFFSET) >= newest, PATIENCE_S, "the page is behind the log")

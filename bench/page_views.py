@@ -9,24 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import msgspec
 from playwright.sync_api import Page
 
 from bench.figures import Figure
-from coord.core import keys
-from coord.core.alerts.schema import Alert, AlertRaised, Severity
-from coord.core.identity import Caller
-from coord.core.locks.commands import AcquireLocks
-from coord.core.messages.commands import SendMessage
-from coord.core.plans.commands import ClaimNamed
-from coord.core.records import encode
-from coord.core.tasks.commands import ReleaseClaim
-from coord.engine.engine import Engine
-from coord.stores.contract import Commit, Put, Store
+from bench.page_data import OLD_TASK, PROJECT, RICH_AGENT
 
 TASK_MS_MAX = 100.0
-PROJECT, REPOSITORY = "p", "r"
-OLD_TASK, RICH_AGENT = "T-00000", "agent-000"
 BOARD = "plan as a board"
 VIEWS = (
     *("now", "locks", "plan", BOARD, "activity?all=1", "activity?shape=lanes"),
@@ -56,61 +44,6 @@ ROWS = "main :is([data-row], .card, .empty, coord-list, .calm, svg, .uplot, tabl
 
 LANES = "main coord-plan .node"
 """The hub lays the plan out, which takes longer than anything else."""
-
-
-def fill(engine: Engine, log: Store, many: int) -> None:
-    """Write what the views show beside agents, locks and tasks: messages, alerts, a long history."""
-    names = [f"agent-{number:03}" for number in range(min(200, max(2, many // 10)))]
-    sent = [
-        SendMessage(
-            caller=_caller(names[each % len(names)]),
-            to=names[(each * 7 + 1) % len(names)],
-            kind="note",
-            subject=f"message {each}",
-            body="a few words " * 10,
-        )
-        for each in range(many)
-    ]
-    for first in range(0, many, 250):
-        engine.call_many(sent[first : first + 250])
-    owned = [
-        AcquireLocks(_caller(RICH_AGENT), REPOSITORY, (f"file:own/{each}.py",)) for each in range(many // 4)
-    ]
-    for first in range(0, len(owned), 250):
-        engine.call_many(owned[first : first + 250])
-    for generation in range(1, many // 40 + 1):
-        engine.call(
-            ClaimNamed(
-                caller=_caller(RICH_AGENT),
-                tenant="local",
-                project=PROJECT,
-                task=OLD_TASK,
-                lease_ms=60_000,
-                repository=REPOSITORY,
-            )
-        )
-        engine.call(ReleaseClaim("local", PROJECT, OLD_TASK, RICH_AGENT, generation, note="again"))
-    _raise_alerts(log, many // 20)
-
-
-def _raise_alerts(log: Store, many: int) -> None:
-    now = log.now()
-    for number in range(1, many + 1):
-        alert = Alert(
-            id=f"bench-{number}",
-            rule="stuck_agent",
-            severity=Severity.WARNING,
-            subject=f"agent-{number:03}",
-            text=f"agent-{number:03} has been silent for 12 minutes",
-            raised_ms=now,
-        )
-        raised = AlertRaised(alert.id, alert.rule, alert.severity, alert.subject, alert.text, since_ms=now)
-        key, told = keys.alert(10_000_000 + number), msgspec.json.encode(raised)
-        log.commit(Commit({key: 0}, {key: Put(encode(alert))}, events=[told], at=now))
-
-
-def _caller(name: str) -> Caller:
-    return Caller(name, agent="claude", role="worker", project=PROJECT)
 
 
 @contextmanager

@@ -31,6 +31,7 @@ SHOWN_DETAIL = {
     "command_ms": "command ms",
     "direct_ms": "direct ms",
     "reads_per_s": "reads/s",
+    "wakeups_per_s": "wake-ups/s",
     "cpu_ms_per_min": "cpu ms/min",
     "plain_per_s": "without/s",
     "followed_per_s": "with/s",
