@@ -12,6 +12,7 @@ import msgspec
 from coord.core.errors import Trimmed
 from coord.core.events import UNREADABLE, read_or_name
 from coord.stores.contract import Entry, Store
+from coord.stores.database import EPOCH_BITS
 
 PAGE_ENTRIES = 500
 
@@ -38,6 +39,14 @@ def first_offset(log: Store) -> int:
     except Trimmed as trimmed:
         return trimmed.first
     return 0
+
+
+def is_beginning(first: int) -> bool:
+    """Whether nothing was trimmed of a log with this first offset: a new log begins where its epoch does.
+
+    A log that was repaired begins one entry later, with the records that were saved.
+    """
+    return first % (1 << EPOCH_BITS) == 0
 
 
 def pages(log: Store, first: int) -> Iterator[list[Entry]]:

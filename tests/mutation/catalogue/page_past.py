@@ -13,7 +13,7 @@ LEAPS = f"{PAST}::test_states_are_kept_and_found_where_offsets_leap"
 MUTANTS = [
     Mutant(
         "a state after a leap is looked for without an end",
-        "coord.sdk.page.past:PastStates.at",
+        "coord.sdk.page.past:PastStates._at",
         "state.offset in (before, offset)",
         "False",
         (LEAPS, SOON),
@@ -33,6 +33,34 @@ MUTANTS = [
         (f"{REPORT}::test_a_report_counts_entries_where_offsets_leap",),
     ),
     Mutant(
+        "a state is answered although entries before it were trimmed",
+        "coord.sdk.page.past:PastStates._at",
+        "return replay(self._store, state, offset, gaps=False)",
+        "return replay(self._store, state, offset)",
+        (f"{PAST}::test_a_trim_while_a_state_is_made_leaves_no_wrong_one",),
+    ),
+    Mutant(
+        "a state is kept although entries before it were trimmed",
+        "coord.sdk.page.past:PastStates.keep_next",
+        ", gaps=False",
+        "",
+        (f"{PAST}::test_a_trim_while_a_state_is_made_leaves_no_wrong_one",),
+    ),
+    Mutant(
+        "a log of a later epoch counts as trimmed",
+        "coord.sdk.log_reader:is_beginning",
+        "first % (1 << EPOCH_BITS) == 0",
+        "first == 0",
+        (f"{PAST}::test_a_log_that_began_in_a_later_epoch_is_whole",),
+    ),
+    Mutant(
+        "a repaired log counts as whole",
+        "coord.sdk.log_reader:is_beginning",
+        "first % (1 << EPOCH_BITS) == 0",
+        "first % (1 << EPOCH_BITS) <= 1",
+        (f"{PAST}::test_a_log_that_began_in_a_later_epoch_is_whole",),
+    ),
+    Mutant(
         "a state of another log counts",
         "coord.sdk.page.past:PastStates._is_ours",
         "entry is None or (entry.offset, entry.at) != kept_at",
@@ -42,8 +70,8 @@ MUTANTS = [
     Mutant(
         "a damaged state is an empty one",
         "coord.sdk.page.past:PastStates._before",
-        "None if oldest else PageState()",
-        "PageState()",
+        "PageState(oldest) if is_beginning(oldest) else None",
+        "PageState(oldest)",
         (f"{PAST}::test_a_damaged_and_a_foreign_state_do_not_count",),
     ),
     Mutant(
@@ -168,7 +196,7 @@ MUTANTS = [
     Mutant(
         "a trimmed log is reported as whole",
         "coord.transports.hub.page.report:read_run",
-        "whole = past.knows(oldest)",
+        "whole = past.knows(first)",
         "whole = True",
         (f"{REPORT}::test_a_report_of_a_trimmed_log_begins_where_the_log_begins",),
     ),

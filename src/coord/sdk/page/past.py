@@ -5,14 +5,18 @@ A past state is made from the nearest known one. States are kept while the log i
 what comes after a trim.
 """
 
-from coord.core.errors import NotFound
+from contextlib import suppress
+
+from coord.core.errors import NotFound, Trimmed
 from coord.core.page.state import PageState
-from coord.sdk.log_reader import first_offset, newest_offset
+from coord.sdk.log_reader import first_offset, is_beginning, newest_offset
 from coord.sdk.page.kept_states import KeptStates, StateAt
 from coord.sdk.page.snapshot import replay, take_snapshot
 from coord.stores.contract import Store
 
 EVERY = 5_000
+TRIES = 5
+"""How often a state is made again because the log was trimmed while it was read."""
 
 
 class PastStates:
@@ -24,19 +28,19 @@ class PastStates:
         self._checked: set[StateAt] = set()
 
     def first(self) -> int:
-        """Return the oldest offset whose state can be known: 0, unless the beginning of the log is gone."""
+        """Return the oldest offset whose state can be known: where the log began, unless that is gone."""
         first = first_offset(self._store)
-        if first <= 1:
-            return 0
+        if is_beginning(first):
+            return first
         known = self._known(first)
         if not known:
             self.kept.keep(take_snapshot(self._store))
             known = self._known(first)
         return known[0].offset
 
-    def knows(self, oldest: int) -> bool:
+    def knows(self, first: int) -> bool:
         """Whether some state is known from which the log goes on, without a look at the records."""
-        return oldest == 0 or bool(self._known(oldest + 1))
+        return is_beginning(first) or bool(self._known(first))
 
     def _known(self, first: int) -> list[StateAt]:
         """Return the kept states from which this log goes on without a gap."""
@@ -46,7 +50,10 @@ class PastStates:
         """Whether this log has the entry of a state: somebody may have restored an older store."""
         if kept_at in self._checked or kept_at.offset < max(first, 1):
             return True
-        (entry, *_) = self._store.tail(kept_at.offset - 1, 1) or (None,)
+        try:
+            (entry, *_) = self._store.tail(kept_at.offset - 1, 1) or (None,)
+        except Trimmed as error:  # since `first` was read
+            return kept_at.offset >= error.first - 1
         if entry is None or (entry.offset, entry.at) != kept_at:
             self.kept.remove(kept_at)
             return False
@@ -55,6 +62,12 @@ class PastStates:
 
     def at(self, offset: int, *, nearest: bool = False) -> PageState:
         """Return the state after an entry, or with `nearest` the one next to it that is known."""
+        for _ in range(TRIES - 1):
+            with suppress(Trimmed):
+                return self._at(offset, nearest=nearest)
+        return self._at(offset, nearest=nearest)
+
+    def _at(self, offset: int, *, nearest: bool) -> PageState:
         newest, oldest = newest_offset(self._store), self.first()
         if nearest:
             offset = min(max(offset, oldest), newest)
@@ -64,21 +77,21 @@ class PastStates:
             )
         state = self._before(offset, oldest)
         if state is None:  # a kept state was damaged, so the past begins later
-            return self.at(offset, nearest=nearest)
+            return self._at(offset, nearest=nearest)
         while offset - state.offset > EVERY:
             before = state.offset
-            replay(self._store, state, offset, EVERY)
+            replay(self._store, state, offset, EVERY, gaps=False)
             if state.offset in (before, offset):  # offsets leap, so there are fewer entries
                 break
             self.kept.keep(state)
-        return replay(self._store, state, offset)
+        return replay(self._store, state, offset, gaps=False)
 
     def _before(self, offset: int, oldest: int) -> PageState | None:
-        """Return the newest kept state up to an offset; that of an empty log is known."""
+        """Return the newest kept state up to an offset; that of a log without entries is known."""
         for each in reversed(self._known(first_offset(self._store))):
             if oldest <= each.offset <= offset and (found := self.kept.read(each)) is not None:
                 return found
-        return None if oldest else PageState()
+        return PageState(oldest) if is_beginning(oldest) else None
 
     def offset_at(self, time_ms: int) -> int:
         """Return the newest offset with a known state that is not later than a time."""
@@ -99,7 +112,10 @@ class PastStates:
         state = self._before(last, last)
         if state is None:
             return last
-        self.kept.keep(replay(self._store, state, newest, EVERY))
+        try:
+            self.kept.keep(replay(self._store, state, newest, EVERY, gaps=False))
+        except Trimmed:  # while it was read; the next call begins where the log does now
+            return last
         return state.offset
 
 

@@ -28,16 +28,21 @@ def take_snapshot(store: Store) -> PageState:
     return PageState(offset, recent.at, tables, recent.recent)
 
 
-def replay(store: Store, state: PageState, until: int, entries_max: int | None = None) -> PageState:
+def replay(
+    store: Store, state: PageState, until: int, entries_max: int | None = None, *, gaps: bool = True
+) -> PageState:
     """Apply the entries after a state up to an offset, and return it; what was trimmed is passed over.
 
     `entries_max`: how many at most. Offsets leap where a new epoch begins, so they count no entries.
+    Without `gaps` it raises `Trimmed` if something was: the state is that of no offset then.
     """
     left = until - state.offset if entries_max is None else entries_max
     while state.offset < until and left > 0:
         try:
             page = store.tail(state.offset, min(PAGE_ENTRIES, left))
         except Trimmed as error:
+            if not gaps:
+                raise
             state.offset = max(state.offset + 1, error.first - 1)
             continue
         for entry in page:

@@ -23,6 +23,7 @@ from coord.host.store_location import find_location, local_path
 from coord.sdk.admin import repair as repair_module
 from coord.sdk.admin.repair import repair_store
 from coord.sdk.client.open import initialise, open_location
+from coord.sdk.log_reader import first_offset, is_beginning
 from coord.stores.database import EPOCH_BITS
 from coord.stores.sqlite import store as sqlite
 from tests.support.consent import write_configuration
@@ -109,6 +110,26 @@ def test_no_fence_returns_after_a_repair(repository: Path, environ: dict[str, st
     Path(done.damaged_copy).replace(store_of(repository, environ))
     with pytest.raises(Corrupt, match="went back from epoch 1 to 0"):
         locks(repository, environ)
+
+
+def test_the_log_of_a_new_store_is_whole_and_a_repaired_one_is_not(
+    repository: Path, environ: dict[str, str]
+) -> None:
+    """Both begin in a later epoch; only the repaired one has records that its log does not explain."""
+
+    def is_whole() -> bool:
+        with closing(open_location(find_location(str(repository), environ))[0]) as database:
+            return is_beginning(first_offset(database.log("local")))
+
+    assert is_whole()
+    damage(repository, environ, "DELETE FROM record WHERE key LIKE 'lock/%a.py%'")
+    repair(repository, environ)
+    assert not is_whole()
+    Path(store_of(repository, environ)).unlink()
+    initialise(str(repository), environ, new_store=True)
+    for _ in range(2):
+        assert is_whole()
+        in_engine(repository, environ, partial(lock, "file:a.py"))
 
 
 def test_a_whole_store_is_not_repaired(repository: Path, environ: dict[str, str]) -> None:

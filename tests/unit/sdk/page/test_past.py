@@ -1,18 +1,23 @@
 """The page at any offset of the log: what the records said then."""
 
 import stat
+from contextlib import suppress
 from copy import deepcopy
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from coord.core.errors import NotFound
+from coord.core.errors import NotFound, Trimmed
 from coord.core.page.state import PageState
 from coord.host.store_location import StoreLocation
-from coord.sdk.page import kept_states, past
+from coord.sdk.page import kept_states, past, snapshot
 from coord.sdk.page.past import PastStates
 from coord.sdk.page.snapshot import take_snapshot
+from coord.stores.contract import Entry
+from coord.stores.database import EPOCH_BITS
 from tests.simulation.oracles.page import comparable
 from tests.support.lock_harness import T0, LockHarness
 from tests.support.stores.leaping import leap
@@ -186,3 +191,67 @@ def test_without_a_folder_states_stay_in_memory(
     kept.keep(PageState(3, 4))
     assert ([*kept.known()], kept.read(kept.known()[0])) == ([(3, 4)], PageState(3, 4))
     assert [*tmp_path.iterdir()] == []
+
+
+class LogTrimmedLater:
+    """A log that is trimmed when it was read for some times."""
+
+    def __init__(self, store: Any, floor: int, reads: int) -> None:
+        self._store, self._floor, self._reads = store, floor, reads
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def tail(self, after: int, limit: int) -> list[Entry]:
+        self._reads -= 1
+        if self._reads < 0 and after + 1 < self._floor:
+            raise Trimmed(self._floor)
+        found: list[Entry] = self._store.tail(after, limit)
+        return found
+
+
+def test_a_trim_while_a_state_is_made_leaves_no_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the trim comes, each state that is answered or kept is what the records said."""
+    monkeypatch.setattr(past, "EVERY", 6)
+    monkeypatch.setattr(snapshot, "PAGE_ENTRIES", 4)
+    harness, states = lived()
+    whole, newest, answered = PastStates(harness.store), max(states), 0
+    for reads, offset in product(range(24), (22, newest - 1)):
+        found = PastStates(LogTrimmedLater(harness.store, 21, reads))  # type: ignore[arg-type]
+        for _ in range(3):
+            found.keep_next(newest)
+        with suppress(NotFound):
+            assert comparable(found.at(offset)) == comparable(whole.at(offset))
+            answered += 1
+        for each in found.kept.known():
+            kept = found.kept.read(each)
+            assert kept is not None
+            assert comparable(kept) == comparable(whole.at(each.offset))
+    assert answered
+
+
+def later(store: Any, base: int) -> Any:
+    """Return a log that began in a later epoch, or after it, with the entries of another one."""
+
+    def tail(after: int, limit: int) -> list[Entry]:
+        if after + 1 < base:
+            raise Trimmed(base)
+        found = store.tail(max(0, after - base), limit)
+        return [Entry(base + each.offset, each.at, each.id, each.events) for each in found]
+
+    seen = SimpleNamespace(offset=base + store.seen.offset)
+    return SimpleNamespace(tail=tail, load=lambda *_: None, seen=seen)
+
+
+def test_a_log_that_began_in_a_later_epoch_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `coord init --new-store`, offsets begin at a high number; nothing was trimmed."""
+    monkeypatch.setattr(past, "EVERY", 6)
+    harness, states = lived()
+    base = 3 << EPOCH_BITS
+    found = PastStates(later(harness.store, base))
+    assert (found.first(), found.knows(base)) == (base, True)
+    for offset, state in states.items():
+        assert found.at(base + offset).tables["locks"].keys() == state.tables["locks"].keys()
+    assert found.at(0, nearest=True) == PageState(base)
+    assert found.keep_next(base + max(states)) == max(each.offset for each in found.kept.known())
+    assert not PastStates(later(harness.store, base + 1)).knows(base + 1), "a repaired log has records before"

@@ -76,12 +76,12 @@ class Run(NamedTuple):
 
 def read_run(log: Store, past: PastStates, from_ms: int) -> Run:
     """Return everything since a time, or since the first state that is known of a trimmed log."""
-    newest, oldest = newest_offset(log), max(0, first_offset(log) - 1)
-    whole = past.knows(oldest)
+    newest, first = newest_offset(log), first_offset(log)
+    whole = past.knows(first)
     if whole:
         base = past.at(past.offset_at(from_ms))
     else:
-        base = replay(log, PageState(offset=oldest), offset_at(log, from_ms, oldest))
+        base = replay(log, PageState(offset=first - 1), offset_at(log, from_ms, first - 1))
     state, entries = msgspec.json.decode(msgspec.json.encode(base), type=PageState), []
     for page in pages(log, base.offset + 1):
         for entry in page:
