@@ -5,6 +5,8 @@ from tests.mutation.mutant import SOON, Mutant, PageMutant
 PAST = "tests/unit/sdk/page/test_past.py"
 FOLLOWER = "tests/unit/followers/test_past_states.py"
 REPORT = "tests/unit/transports/hub/page/test_report.py"
+PAGE = "tests/unit/transports/hub/api/test_page.py"
+READS = "tests/unit/transports/hub/api/test_page_reads.py"
 STATES = "tests/unit/sdk/page/test_kept_states.py"
 KEPT = "coord.sdk.page.kept_states"
 FOLDER = "coord.stores.local.safe_folder"
@@ -192,6 +194,34 @@ MUTANTS = [
         'if details.get(level.get("unless", "")) is not True:',
         "if True:",
         ("tests/unit/sdk/page/test_numbers.py::test_a_level_is_the_average_of_its_bucket",),
+    ),
+    Mutant(
+        "a look at the past makes the present wait",
+        "coord.transports.hub.api.endpoints.page:LogPages.at",
+        "self._reading",
+        "self._taking",
+        (f"{PAGE}::test_who_looks_at_the_present_waits_for_no_look_at_the_past",),
+    ),
+    Mutant(
+        "all requests for numbers count at once",
+        "coord.transports.hub.api.endpoints.page_reads:show_numbers",
+        "async with counting:",
+        "if counting:",
+        (f"{READS}::test_one_request_counts_at_a_time_and_the_others_take_no_thread",),
+    ),
+    Mutant(
+        "projects of a tenant push out the numbers of others",
+        "coord.transports.hub.api.endpoints.page_reads:_numbers_of",
+        "recently_used(tenants, tenant, ",
+        'recently_used(tenants, "", ',
+        (f"{READS}::test_each_tenant_keeps_its_numbers_whoever_else_asks",),
+    ),
+    Mutant(
+        "every tenant that was ever looked at is remembered",
+        "coord.transports.hub.api.recently_used:recently_used",
+        "len(known) > most",
+        "False",
+        (f"{PAGE}::test_states_of_tenants_that_nobody_looks_at_are_forgotten",),
     ),
     Mutant(
         "a trimmed log is reported as whole",

@@ -5,7 +5,6 @@ an open page costs no repeated reads.
 """
 
 import math
-import threading
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -196,20 +195,18 @@ class Numbers:
         self._log = log
         self._project = project
         self._counter = Counter()
-        self._lock = threading.Lock()
 
     def read(
         self, since_ms: int, buckets_max: int, until_ms: int | None = None, *, read_s: float = READ_S
     ) -> tuple[Series, int, bool]:
         """Return the numbers from a time on, the offset up to which they are, and whether that is all.
 
-        With `until_ms` they end with the last full minute or hour before that time.
+        With `until_ms` they end with the last full minute or hour before that time. One thread at a time.
         """
-        with self._lock:
-            whole = self._read_on(time.monotonic() + read_s)
-            now = self._log.now() if whole else self._counter.newest_ms
-            found = self._counter.series(since_ms, now, buckets_max, until_ms)
-            return found, self.offset if found.left_out is None else found.left_out, whole
+        whole = self._read_on(time.monotonic() + read_s)
+        now = self._log.now() if whole else self._counter.newest_ms
+        found = self._counter.series(since_ms, now, buckets_max, until_ms)
+        return found, self.offset if found.left_out is None else found.left_out, whole
 
     def _read_on(self, until_s: float) -> bool:
         while True:

@@ -217,7 +217,7 @@ def test_a_trim_while_a_state_is_made_leaves_no_wrong_one(monkeypatch: pytest.Mo
     harness, states = lived()
     whole, newest, answered = PastStates(harness.store), max(states), 0
     for reads, offset in product(range(24), (22, newest - 1)):
-        found = PastStates(LogTrimmedLater(harness.store, 21, reads))  # type: ignore[arg-type]
+        found = PastStates(LogTrimmedLater(harness.store, 21, reads))
         for _ in range(3):
             found.keep_next(newest)
         with suppress(NotFound):

@@ -1,7 +1,9 @@
 """`GET /v1/page`: a state, and a stream that goes on where it ends."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +13,12 @@ from coord.core.locks.commands import AcquireLocks
 from coord.core.page.state import PageState, apply_entry
 from coord.core.plans.commands import AddTasks, NewTask
 from coord.core.tokens.schema import Role
+from coord.sdk.page.kept_states import KeptStates
 from coord.transports.hub.api.endpoints import page
+from coord.transports.hub.api.endpoints.page import LogPages, PageQuery, pages_of
+from coord.transports.hub.api.recently_used import TENANTS_MAX
 from tests.support.hub.site import EventStream, Site, open_site
+from tests.support.lock_harness import LockHarness
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +100,50 @@ def test_many_readers_cost_one_look(site: Site, monkeypatch: pytest.MonkeyPatch)
 
 def test_without_a_token_there_is_no_page(site: Site) -> None:
     assert site.ask("GET", "/v1/page", "").status == 401
+
+
+def test_who_looks_at_the_present_waits_for_no_look_at_the_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A past state may take seconds; the oldest known offset is looked up once a second, too."""
+    harness = LockHarness()
+    harness.lock("ada", "file:a.py")
+    pages = LogPages(harness.store, KeptStates())
+
+    async def look() -> None:
+        made = asyncio.Event()
+
+        async def run(work: Callable[..., Any], *arguments: Any) -> Any:
+            if arguments:
+                await made.wait()
+            return work(*arguments)
+
+        asking: Any = SimpleNamespace(hub=SimpleNamespace(stores=SimpleNamespace(run=run)))
+        past = asyncio.ensure_future(pages.at(asking, PageQuery(at=0)))
+        await asyncio.sleep(0)
+        newest = await asyncio.wait_for(pages.newest(asking), 3)
+        assert (newest.state.offset, newest.first, past.done()) == (harness.store.seen.offset, 0, False)
+        made.set()
+        assert (await past).state.offset == 0
+        assert pages._newest is newest
+        monkeypatch.setattr(page, "SHARED_S", 1000.0)
+        reads = harness.store.questions
+        assert await pages.newest(asking) is newest
+        assert harness.store.questions == reads
+        pages._forget(newest)
+        assert pages._newest is None, "a large state that serves nobody is dropped"
+
+    monkeypatch.setattr(page, "SHARED_S", 500.0)
+    asyncio.run(look())
+
+
+def test_states_of_tenants_that_nobody_looks_at_are_forgotten(site: Site) -> None:
+    def ask(tenant: str) -> LogPages:
+        asking: Any = SimpleNamespace(store=site.store, tenant=tenant)
+        return pages_of(asking)
+
+    first = ask("local")
+    for number in range(TENANTS_MAX - 1):
+        ask(f"t{number}")
+    assert ask("local") is first
+    ask("another")
+    assert len(page._pages[site.store]) == TENANTS_MAX
+    assert ask("local") is first

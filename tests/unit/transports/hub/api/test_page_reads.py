@@ -1,7 +1,9 @@
 """What the views of the page read: for whom, and nothing beyond the token."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,9 @@ from coord.core.lifecycle.commands import Register
 from coord.core.locks.commands import AcquireLocks
 from coord.core.messages.commands import PeekMessages, SendMessage
 from coord.core.tokens.schema import Role
+from coord.transports.hub.api.endpoints import page_reads
+from coord.transports.hub.api.endpoints.page_reads import NumbersQuery, show_numbers
+from coord.transports.hub.api.recently_used import TENANTS_MAX
 from tests.support.hub.site import Site, open_site
 
 PATHS = ("/v1/page/sentences", "/v1/page/messages", "/v1/page/diff?commit=" + "0" * 40, "/v1/page/numbers")
@@ -76,3 +81,51 @@ def test_numbers_count_the_log_and_those_of_a_project_only_its_events(site: Site
     assert found["rules"]["counts"]["lock.acquired"] == [{"series": "locks"}]
     assert sum(ask(site, "/v1/page/numbers", project="shop")[1]["counts"]["locks"]) == 0
     assert ask(site, "/v1/page/numbers?buckets=401")[0] == 400
+
+
+class Logs:
+    """The store of a hub, as far as numbers need it, with logs that are empty."""
+
+    def log(self, tenant: str) -> Any:
+        return SimpleNamespace(tail=lambda *_: [], now=lambda: 0, tenant=tenant)
+
+
+def asking(store: Logs, tenant: str, project: str = "", run: Callable[..., Any] | None = None) -> Any:
+    token = SimpleNamespace(project=project) if project else None
+    hub = SimpleNamespace(stores=SimpleNamespace(run=run))
+    identity = SimpleNamespace(token=token)
+    return SimpleNamespace(store=store, tenant=tenant, identity=identity, hub=hub, values=NumbersQuery())
+
+
+def test_each_tenant_keeps_its_numbers_whoever_else_asks() -> None:
+    """Numbers that another tenant pushes out begin again with each request, and never reach the end."""
+    store = Logs()
+    tenants = [f"t{number}" for number in range(TENANTS_MAX)]
+    first = [page_reads._numbers_of(asking(store, tenant)) for tenant in tenants]
+    for number in range(2 * page_reads.PROJECTS_MAX):
+        page_reads._numbers_of(asking(store, tenants[0], f"p{number}"))
+    again = [page_reads._numbers_of(asking(store, tenant)) for tenant in tenants]
+    assert again[1:] == first[1:]
+    assert len(page_reads._numbers[store][tenants[0]]) == page_reads.PROJECTS_MAX  # type: ignore[index]
+    page_reads._numbers_of(asking(store, "another"))
+    assert len(page_reads._numbers[store]) == TENANTS_MAX  # type: ignore[index]
+
+
+def test_one_request_counts_at_a_time_and_the_others_take_no_thread() -> None:
+    """Eight of them would be all threads of the hub."""
+    store = Logs()
+    running: list[str] = []
+    most: list[int] = []
+
+    async def run(work: Callable[..., Any], *arguments: Any) -> Any:
+        running.append("thread")
+        most.append(len(running))
+        await asyncio.sleep(0)
+        running.pop()
+        return work(*arguments)
+
+    async def ask_often() -> list[Any]:
+        return await asyncio.gather(*[show_numbers(asking(store, "local", run=run)) for _ in range(9)])
+
+    assert [reply.whole for reply in asyncio.run(ask_often())] == [True] * 9
+    assert most == [1] * 9

@@ -22,6 +22,7 @@ from coord.sdk.remote.wire import VERSION
 from coord.stores.contract import Store
 from coord.transports.hub.api.endpoint import Asking, Endpoint, reading
 from coord.transports.hub.api.fields import NUMBER_MAX, PublicBody
+from coord.transports.hub.api.recently_used import TENANTS_MAX, recently_used
 from coord.transports.hub.api.this_repository import sees_files
 from coord.transports.hub.page.assets import page_id
 from coord.transports.hub.stores import OpenStore
@@ -90,8 +91,11 @@ class PageReply(msgspec.Struct, frozen=True):
     hub: HubInfo
 
 
-class _Taken(NamedTuple):
+class Look(NamedTuple):
+    """A state, and the oldest offset whose state was known then."""
+
     state: PageState
+    first: int
     at_s: float
 
 
@@ -99,35 +103,41 @@ class LogPages:
     """The states of one log for all who look at it."""
 
     def __init__(self, log: Store, kept: KeptStates) -> None:
-        self.past = PastStates(log, kept)
+        self._past = PastStates(log, kept)
         self._log = log
         self._taking = asyncio.Lock()
-        self._newest: _Taken | None = None
+        self._reading = asyncio.Lock()
+        """A look at the past may take seconds; nobody who looks at the present waits for it."""
+        self._newest: Look | None = None
 
-    async def newest(self, asking: Asking) -> PageState:
+    async def newest(self, asking: Asking) -> Look:
         """Return a state that is at most a second old; many who reconnect together cost one look."""
         async with self._taking:
             found = self._newest
             if found is None or time.monotonic() - found.at_s > SHARED_S:
-                at_s = time.monotonic()
-                found = self._newest = _Taken(await asking.hub.stores.run(take_snapshot, self._log), at_s)
-            return found.state
+                found = self._newest = await asking.hub.stores.run(self._take)
+                asyncio.get_running_loop().call_later(SHARED_S, self._forget, found)
+            return found
 
-    async def at(self, asking: Asking, query: PageQuery) -> PageState:
+    async def at(self, asking: Asking, query: PageQuery) -> Look:
         """Return an earlier state."""
-        async with self._taking:
-            state: PageState = await asking.hub.stores.run(self._at, query)
-            return state
+        async with self._reading:
+            found: Look = await asking.hub.stores.run(self._at, query)
+            return found
 
-    async def first(self, asking: Asking) -> int:
-        """Return the oldest offset whose state is known."""
-        async with self._taking:
-            offset: int = await asking.hub.stores.run(self.past.first)
-            return offset
+    def _take(self) -> Look:
+        at_s = time.monotonic()
+        return Look(take_snapshot(self._log), self._past.first(), at_s)
 
-    def _at(self, query: PageQuery) -> PageState:
-        offset = query.at if query.at is not None else self.past.offset_at(query.time or 0)
-        return self.past.at(offset, nearest=query.nearest)
+    def _forget(self, look: Look) -> None:
+        """Drop a state that serves nobody any more: it may be large."""
+        if self._newest is look:
+            self._newest = None
+
+    def _at(self, query: PageQuery) -> Look:
+        offset = query.at if query.at is not None else self._past.offset_at(query.time or 0)
+        state = self._past.at(offset, nearest=query.nearest)
+        return Look(state, self._past.first(), time.monotonic())
 
 
 _pages: "WeakKeyDictionary[OpenStore, dict[str, LogPages]]" = WeakKeyDictionary()
@@ -135,11 +145,12 @@ _pages: "WeakKeyDictionary[OpenStore, dict[str, LogPages]]" = WeakKeyDictionary(
 
 def pages_of(asking: Asking) -> LogPages:
     """Return the states of the log that a request means."""
-    logs = _pages.setdefault(asking.store, {})
-    if asking.tenant not in logs:
-        kept = kept_states(asking.store.location, asking.tenant)
-        logs[asking.tenant] = LogPages(asking.store.log(asking.tenant), kept)
-    return logs[asking.tenant]
+    store, tenant = asking.store, asking.tenant
+
+    def make() -> LogPages:
+        return LogPages(store.log(tenant), kept_states(store.location, tenant))
+
+    return recently_used(_pages.setdefault(store, {}), tenant, make, TENANTS_MAX)
 
 
 async def show_page(asking: Asking) -> Any:
@@ -149,14 +160,14 @@ async def show_page(asking: Asking) -> Any:
         raise Invalid("an offset and a time name two states", hint="name one of them")
     pages = pages_of(asking)
     is_past = query.at is not None or query.time is not None
-    state = await pages.at(asking, query) if is_past else await pages.newest(asking)
+    state, first, _ = await (pages.at(asking, query) if is_past else pages.newest(asking))
     token, location = asking.identity.token, asking.store.location
     project = token.project if token is not None else ""
     return PageReply(
         offset=state.offset,
         at=state.at,
         now_ms=asking.store.log(asking.tenant).now(),
-        first_offset=await pages.first(asking),
+        first_offset=first,
         tables=visible_tables(state, project),
         recent=visible_recent(state, project),
         rules=DELIVERED,

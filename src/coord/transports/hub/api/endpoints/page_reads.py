@@ -1,7 +1,7 @@
 """What the views of the page read beside its state: sentences, messages, diffs, and numbers over time."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -14,6 +14,7 @@ from coord.sdk.page.messages import PageMessage, page_messages
 from coord.sdk.page.numbers import Numbers
 from coord.transports.hub.api.endpoint import Asking, Endpoint, reading
 from coord.transports.hub.api.fields import OptionalId, PublicBody, Time
+from coord.transports.hub.api.recently_used import TENANTS_MAX, recently_used
 from coord.transports.hub.api.this_repository import repository_of
 from coord.transports.hub.identity import forbidden
 from coord.transports.hub.stores import OpenStore
@@ -25,7 +26,7 @@ NUMBERS_PATH = "/v1/page/numbers"
 GITS_MAX = 2
 """How many diffs of a repository are made at the same time."""
 PROJECTS_MAX = 16
-"""How many numbers of a log are kept: those of everything, and those of some projects."""
+"""How many numbers of a tenant are kept: those of everything, and those of some projects."""
 BUCKETS_MAX = 400
 Revision = Annotated[str, Meta(max_length=250)]
 
@@ -91,7 +92,14 @@ class NumbersReply(msgspec.Struct, frozen=True):
     rules: dict[str, Any]
 
 
-_numbers: "WeakKeyDictionary[OpenStore, dict[tuple[str, str], Numbers]]" = WeakKeyDictionary()
+class _Counted(NamedTuple):
+    """The numbers of a log; one request counts at a time, and the others wait without a thread of the hub."""
+
+    numbers: Numbers
+    counting: asyncio.Lock
+
+
+_numbers: "WeakKeyDictionary[OpenStore, dict[str, dict[str, _Counted]]]" = WeakKeyDictionary()
 _gits: "WeakKeyDictionary[OpenStore, asyncio.Semaphore]" = WeakKeyDictionary()
 
 
@@ -133,8 +141,10 @@ async def show_diff(asking: Asking) -> Any:
 async def show_numbers(asking: Asking) -> Any:
     """Return what happened over time, in numbers."""
     query: NumbersQuery = asking.values
-    numbers = _numbers_of(asking)
-    series, offset, whole = await asking.hub.stores.run(numbers.read, query.since, query.buckets, query.until)
+    numbers, counting = _numbers_of(asking)
+    async with counting:
+        found = await asking.hub.stores.run(numbers.read, query.since, query.buckets, query.until)
+    series, offset, whole = found
     return NumbersReply(
         offset=offset,
         whole=whole,
@@ -147,16 +157,16 @@ async def show_numbers(asking: Asking) -> Any:
     )
 
 
-def _numbers_of(asking: Asking) -> Numbers:
-    token = asking.identity.token
+def _numbers_of(asking: Asking) -> _Counted:
+    token, tenant = asking.identity.token, asking.tenant
     project = token.project if token is not None else ""
-    known = _numbers.setdefault(asking.store, {})
-    key = (asking.tenant, project)
-    found = known.pop(key, None) or Numbers(asking.store.log(asking.tenant), project)
-    known[key] = found  # the newest last
-    while len(known) > PROJECTS_MAX:
-        del known[next(iter(known))]
-    return found
+    tenants = _numbers.setdefault(asking.store, {})
+    known = recently_used(tenants, tenant, dict[str, _Counted], TENANTS_MAX)
+
+    def make() -> _Counted:
+        return _Counted(Numbers(asking.store.log(tenant), project), asyncio.Lock())
+
+    return recently_used(known, project, make, PROJECTS_MAX)
 
 
 def endpoints() -> list[Endpoint]:

@@ -41,7 +41,7 @@ async def show_plan(asking: Asking) -> Any:
     query: PlanQuery = asking.values
     project = asking.identity.check_project(query.project)
     pages = pages_of(asking)
-    state = await (pages.newest(asking) if query.at is None else pages.at(asking, PageQuery(at=query.at)))
+    state, *_ = await (pages.newest(asking) if query.at is None else pages.at(asking, PageQuery(at=query.at)))
     found = structure_of(state.tables["tasks"], project)
     layout: PlanLayout = await asking.hub.stores.run(_laid_out, found)
     return PlanReply(state.offset, project, **msgspec.structs.asdict(layout))
