@@ -3,6 +3,7 @@
 from tests.mutation.mutant import SOON, Mutant
 
 TESTS = "tests/unit/transports/hub"
+API = f"{TESTS}/api"
 SSE = f"{TESTS}/streams/test_sse.py"
 WEBSOCKET = f"{TESTS}/streams/test_websocket.py"
 HTTP = f"{TESTS}/protocols/test_http.py"
@@ -61,6 +62,20 @@ _MUTANTS = [
         "self.project and event.project != self.project",
         "self.project and event.project and event.project != self.project",
         (f"{SSE}::test_a_token_of_a_project_sees_only_that_project",),
+    ),
+    Mutant(
+        "a token of a project does not hear that all agents are held up",
+        f"{STREAMS}.entries:Filter.admits",
+        " and event.kind not in OF_ALL_AGENTS",
+        "",
+        (f"{API}/test_page.py::test_the_stream_of_a_project_makes_its_next_page_too",),
+    ),
+    Mutant(
+        "a page of a project does not show who holds up all agents",
+        "coord.transports.hub.api.endpoints.page:visible_tables",
+        'name == "held"',
+        "False",
+        (f"{API}/test_page.py::test_the_stream_of_a_project_makes_its_next_page_too",),
     ),
     Mutant(
         "a subscriber names another project than its token",

@@ -32,7 +32,8 @@ def log_edits(tx: Transaction, session: Session, files: Iterable[str], now: int)
     new = [file for file in dict.fromkeys(files) if is_file(file) and file not in logged]
     named, others = new[:NAMED_MAX], len(new[NAMED_MAX:])
     for file in named:
-        tx.emit(FileEdited(file, session.session_id, session.agent, others if file is named[-1] else 0))
+        uncounted = others if file is named[-1] else 0
+        tx.emit(FileEdited(file, session.session_id, session.agent, uncounted, session.project))
     return dict([*logged.items(), *((file, now) for file in named)][-KEPT_MAX:])
 
 

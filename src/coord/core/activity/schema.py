@@ -13,6 +13,7 @@ class FileEdited(Event, frozen=True, tag="file.edited"):
     session: str
     agent: str
     others: int = 0
+    project: str = ""
 
 
 class FileRead(Event, frozen=True, tag="file.read"):

@@ -93,7 +93,8 @@ def end_session(
         questions=0,
     )
     tx.put(keys.session(name), ended, keys.due(now + ENDED_KEPT_MS))
-    tx.emit(SessionEnded(name, session.agent, end_reason, evidence, successor, by, session.role))
+    what = (end_reason, evidence, successor, by, session.role, session.project)
+    tx.emit(SessionEnded(name, session.agent, *what))
     count_out(tx, name)
     count_crew_change(tx, session)
     tx.prefetch(prefixes=(keys.delegation_prefix(name), keys.GROUP_PREFIX))

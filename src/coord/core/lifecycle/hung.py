@@ -19,7 +19,8 @@ def report_hang(tx: Transaction, session: Session, now: int) -> Session:
     if session.hung_beat_ms == session.beat_ms or session.person:  # a person may be silent
         return session
     silent_s = (now - session.beat_ms) // 1000
-    tx.emit(SessionHung(session.session_id, session.agent, silent_s, session.runner is not None))
+    runs = session.runner is not None
+    tx.emit(SessionHung(session.session_id, session.agent, silent_s, runs, session.project))
     if session.parent:
         subject = f"{session.agent or session.session_id} seems to hang: no heartbeat for {silent_s} s"
         notify(tx, session.parent, "warn", subject, now, {"session_id": session.session_id})

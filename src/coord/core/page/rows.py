@@ -179,6 +179,7 @@ def _question(record: Found, value: bytes) -> Iterator[_Row]:
         "id": found.id,
         "session": found.session,
         "agent": found.agent,
+        "project": found.project,
         "kind": found.kind.value,
         "text": found.text,
         "options": list(found.options),

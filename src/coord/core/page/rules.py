@@ -174,6 +174,7 @@ RULES: dict[str, list[Operation]] = {
     "question.asked": [
         _change(
             *("put", "questions", ("id",), "id", "session", "agent", "kind", "text", "options", "expires_ms"),
+            "project",
             asked_ms="@at",
         ),
     ],

@@ -57,6 +57,7 @@ def answer_question(tx: Transaction, command: AnswerQuestion, now: int) -> Answe
             by,
             command.reason,
             "" if command.caller.token else command.caller.session,
+            question.project,
         )
     )
     answered = msgspec.structs.replace(answered, closed_ms=now)

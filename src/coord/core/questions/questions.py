@@ -104,7 +104,7 @@ def _put_new(tx: Transaction, question: Question) -> None:
     count_questions(tx, question.session, 1)
     name, session, agent = question.id, question.session, question.agent
     kind, text, options = question.kind, question.text, question.options
-    tx.emit(QuestionAsked(name, session, agent, kind, text, options, question.expires_ms))
+    tx.emit(QuestionAsked(name, session, agent, kind, text, options, question.expires_ms, question.project))
 
 
 def _check(command: AskQuestion) -> None:
@@ -224,7 +224,8 @@ def withdraw(tx: Transaction, question: Question, why: str, now: int, by: str = 
     """End an open question without an answer."""
     ended = msgspec.structs.replace(question, state=QuestionState.WITHDRAWN, end_reason=why, withdrawn_by=by)
     close(tx, ended, now)
-    tx.emit(QuestionWithdrawn(question.id, question.session, question.agent, question.kind, why, by))
+    who = (question.id, question.session, question.agent)
+    tx.emit(QuestionWithdrawn(*who, question.kind, why, by, question.project))
     return ended
 
 

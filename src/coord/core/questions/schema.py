@@ -37,6 +37,7 @@ class QuestionAsked(Event, frozen=True, tag="question.asked"):
     text: str
     options: tuple[str, ...] = ()
     expires_ms: int = 0
+    project: str = ""
 
 
 class QuestionAnswered(Event, frozen=True, tag="question.answered"):
@@ -50,6 +51,7 @@ class QuestionAnswered(Event, frozen=True, tag="question.answered"):
     by: str
     reason: str = ""
     terminal: str = ""
+    project: str = ""
 
 
 class QuestionWithdrawn(Event, frozen=True, tag="question.withdrawn"):
@@ -61,6 +63,7 @@ class QuestionWithdrawn(Event, frozen=True, tag="question.withdrawn"):
     kind: QuestionKind
     end_reason: str
     by: str = ""
+    project: str = ""
 
 
 class Question(Stored, frozen=True, tag=1):

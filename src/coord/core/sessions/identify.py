@@ -302,7 +302,7 @@ def put_session(tx: Transaction, session: Session, *, implicit: bool = False) ->
 
 def described(session: Session) -> SessionUpdated:
     """Return how a living session is now, for the log."""
-    names = (session.agent, session.role, session.bin, session.model, session.parent)
+    names = (session.agent, session.role, session.bin, session.model, session.parent, session.project)
     return SessionUpdated(session.session_id, session.state, *names)
 
 

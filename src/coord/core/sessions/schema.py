@@ -46,6 +46,7 @@ class SessionUpdated(Event, frozen=True, tag="session.updated"):
     tool: str = ""
     model: str = ""
     parent: str = ""
+    project: str = ""
 
 
 class SessionEnded(Event, frozen=True, tag="session.ended"):
@@ -58,6 +59,7 @@ class SessionEnded(Event, frozen=True, tag="session.ended"):
     successor: str = ""
     by: str = ""
     role: str = ""
+    project: str = ""
 
 
 class SessionHung(Event, frozen=True, tag="session.hung"):
@@ -67,6 +69,7 @@ class SessionHung(Event, frozen=True, tag="session.hung"):
     agent: str
     silent_s: int
     runner: bool = False
+    project: str = ""
 
 
 class SessionCompacted(Event, frozen=True, tag="session.compacted"):

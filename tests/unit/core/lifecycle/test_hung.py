@@ -41,12 +41,13 @@ def hung(harness: LockHarness) -> list[str]:
 
 def test_a_hang_is_reported_once_to_the_log_and_to_the_parent(harness: LockHarness) -> None:
     """SES-42: whoever started it hears of it; and again only if it hangs again."""
-    come(harness, "kid")
+    harness.engine.call(Register(caller=msgspec.structs.replace(harness.who("kid"), project="shop")))
     pass_and_sweep(harness, HUNG_MS - 60_000)
     assert harness.events("session.hung") == []
     pass_and_sweep(harness, 3 * 3_600_000)
     (event,) = harness.events("session.hung")
     assert (event["session"], event["silent_s"], "runner" in event) == ("kid", HUNG_MS // 1000, False)
+    assert event["project"] == "shop"
     assert harness.told("lead", "warn") == ["[System] kid seems to hang: no heartbeat for 600 s"]
     harness.beat("kid")
     pass_and_sweep(harness, HUNG_MS)

@@ -13,6 +13,8 @@ from coord.stores.contract import Entry
 FILTERS_KEPT = 16
 """How many filters an entry keeps its encoded form for."""
 TYPES_MAX = 100
+OF_ALL_AGENTS = frozenset(("work.held", "work.resumed"))
+"""Events that concern every project: `/v1/work-mode` shows the same to any token."""
 _BY_SEED_NAME = {seed: name for name, seed in SEED_NAMES.items()}
 _encode = msgspec.json.Encoder().encode
 
@@ -20,7 +22,8 @@ _encode = msgspec.json.Encoder().encode
 class Filter(NamedTuple):
     """Which events a subscriber gets: those of some kinds (empty: all), and of one project ("": all).
 
-    An event that states no project belongs to none, so a subscriber that is limited to one does not get it.
+    An event that states no project belongs to none, so a subscriber that is limited to one does not get it,
+    unless it is about all agents of the tenant.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -28,7 +31,7 @@ class Filter(NamedTuple):
 
     def admits(self, event: "LogEvent") -> bool:
         """Whether a subscriber may and wants to see an event."""
-        if self.project and event.project != self.project:
+        if self.project and event.project != self.project and event.kind not in OF_ALL_AGENTS:
             return False
         return not self.kinds or event.kind in self.kinds
 

@@ -9,14 +9,19 @@ from typing import Any
 import pytest
 
 from coord.core.identity import Caller
-from coord.core.locks.commands import AcquireLocks
+from coord.core.lifecycle.commands import Deregister, Register
+from coord.core.locks.commands import AcquireLocks, EndToolCall
+from coord.core.messages.work_mode import Mode, SetWorkMode
 from coord.core.page.state import PageState, apply_entry
 from coord.core.plans.commands import AddTasks, NewTask
+from coord.core.questions.commands import AnswerQuestion, AskQuestion, WithdrawQuestion
+from coord.core.sessions.commands import UpdateSession
 from coord.core.tokens.schema import Role
 from coord.sdk.page.kept_states import KeptStates
 from coord.transports.hub.api.endpoints import page
 from coord.transports.hub.api.endpoints.page import LogPages, PageQuery, pages_of
 from coord.transports.hub.api.recently_used import TENANTS_MAX
+from coord.transports.hub.streams.entries import Filter, visible_part
 from tests.support.hub.site import EventStream, Site, open_site
 from tests.support.lock_harness import LockHarness
 
@@ -67,6 +72,49 @@ def test_the_stream_after_a_page_makes_the_next_page(site: Site) -> None:
         apply_entry(state, entry.offset, entry.at, entry.events)
     assert "eve\nfile:eve.py" in state.tables["locks"]
     assert state.tables == shown(site)["tables"]
+
+
+def test_the_stream_of_a_project_makes_its_next_page_too(site: Site) -> None:
+    """Whatever belongs to a project is said by its events, and who holds up all agents is no secret."""
+    callers = {name: Caller(f"s-{name}", project=name) for name in ("shop", "other")}
+    for caller in callers.values():
+        site.run(Register(caller=caller))
+        site.run(UpdateSession(caller=caller, role="lead"))
+    before = shown(site, project="shop")
+    asked = [
+        site.run(AskQuestion(caller=caller, text=f"Use name {number}?"))
+        for caller in callers.values()
+        for number in range(3)
+    ]
+    for question in asked[::3]:
+        site.run(
+            AnswerQuestion(caller=Caller("person", person=True, terminal=True), id=question.id, answer="yes")
+        )
+    for caller, question in zip(callers.values(), asked[1::3], strict=True):
+        site.run(WithdrawQuestion(caller=caller, id=question.id))
+        site.run(EndToolCall(caller, edited=("file:x.py",)))
+        site.run(UpdateSession(caller=caller, role="builder"))
+    site.run(SetWorkMode(caller=Caller("person", person=True), mode=Mode.STOPPED, reason="a key leaked"))
+    state = PageState(before["offset"], before["at"], before["tables"], before["recent"])
+
+    def follow() -> None:
+        after = shown(site, project="shop")
+        for entry in site.database.log("local").tail(state.offset, after["offset"] - state.offset):
+            seen = visible_part(entry, Filter(project="shop"))
+            apply_entry(state, entry.offset, entry.at, seen.events)
+        assert (state.tables, state.recent) == (after["tables"], after["recent"])
+
+    follow()
+    assert {*state.tables["questions"]} == {asked[2].id}
+    assert state.tables["sessions"]["s-shop"]["role"] == "builder"
+    assert state.tables["held"][""]["mode"] == "stopped"
+    assert len(state.recent["decisions"]) == 2
+    site.run(SetWorkMode(caller=Caller("person", person=True), mode=Mode.ON))
+    for caller in callers.values():
+        site.run(Deregister(caller=caller))
+    follow()
+    assert "s-shop" not in state.tables["sessions"]
+    assert state.tables["questions"] == state.tables["held"] == {}
 
 
 def test_a_page_of_the_past(site: Site) -> None:

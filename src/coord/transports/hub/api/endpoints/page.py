@@ -207,11 +207,16 @@ def _name(location: StoreLocation) -> str:
 
 
 def visible_tables(state: PageState, project: str) -> dict[str, Table]:
-    """Return what a reader may see: one who is limited to a project gets what states it, as in the stream."""
+    """Return what a reader may see: one who is limited to a project gets what states it, as in the stream.
+
+    Who holds up all agents is shown to everybody.
+    """
     if not project:
         return state.tables
     return {
-        name: {key: row for key, row in rows.items() if row.get("project") == project}
+        name: rows
+        if name == "held"
+        else {key: row for key, row in rows.items() if row.get("project") == project}
         for name, rows in state.tables.items()
     }
 
