@@ -4,16 +4,18 @@ A message to one session lies in its inbox until it is acknowledged; one to seve
 earlier ones only the log knows, and only the subject.
 """
 
+from collections.abc import Iterator
+
 import msgspec
 
 from coord.core import keys
 from coord.core.messages.schema import Message
-from coord.core.ranges import Range
 from coord.core.records import decode
-from coord.stores.contract import Store
+from coord.stores.contract import Record, Store
 
 INBOX_PREFIX = "inbox/"
-ROWS_MAX = 20_000
+PAGE = 200
+"""How many records are in memory at once: each may have 64 KiB."""
 SHOWN_MAX = 500
 BODY_CHARS_MAX = 4000
 """A longer text is cut, unless the message is asked for by its id."""
@@ -38,14 +40,12 @@ class PageMessage(msgspec.Struct, frozen=True):
 
 
 def page_messages(log: Store, *, session: str = "", message_id: str = "") -> list[PageMessage]:
-    """Return messages, newest first: those of a session, or one by its id, or all; at most `SHOWN_MAX`."""
-    prefixes = (INBOX_PREFIX, keys.BROADCAST_PREFIX)
-    loaded = log.load((), [Range(prefix, "key", ROWS_MAX) for prefix in prefixes])
+    """Return the newest `SHOWN_MAX` messages, newest first: those of a session, or one by its id, or all."""
     found: dict[str, PageMessage] = {}
-    for record in (each for records in loaded.ranges for each in records):
-        if record.value is None:
-            continue
-        message = decode(record.value, Message, record.key)
+    for record, value in _records(log):
+        if len(found) >= 2 * SHOWN_MAX:
+            found = {each.id: each for each in _newest(found)}
+        message = decode(value, Message, record.key)
         waiting = record.key.startswith(INBOX_PREFIX)
         to = [message.to_session_id] if waiting else list(message.recipients)
         if (message_id and message.id != message_id) or (
@@ -57,6 +57,20 @@ def page_messages(log: Store, *, session: str = "", message_id: str = "") -> lis
             to = list(dict.fromkeys([*known.to, *to]))
             waiting = waiting or known.waiting
         found[message.id] = _shown(message, to, waiting=waiting, whole=bool(message_id))
+    return _newest(found)
+
+
+def _records(log: Store) -> Iterator[tuple[Record, bytes]]:
+    """Yield every message, read page by page; those of one inbox follow each other."""
+    for prefix in (INBOX_PREFIX, keys.BROADCAST_PREFIX):
+        after: Record | None = None
+        while records := log.scan(prefix, by="key", after=after, limit=PAGE):
+            yield from ((each, each.value) for each in records if each.value is not None)
+            after = records[-1]
+
+
+def _newest(found: dict[str, PageMessage]) -> list[PageMessage]:
+    """Return the newest messages; copies of one message have the same time, so all count or none."""
     return sorted(found.values(), key=lambda each: (-each.sent_ms, each.id))[:SHOWN_MAX]
 
 

@@ -15,7 +15,12 @@ from coord.core.locks.commands import AcquireLocks
 from coord.core.messages.commands import PeekMessages, SendMessage
 from coord.core.tokens.schema import Role
 from coord.transports.hub.api.endpoints import page_reads
-from coord.transports.hub.api.endpoints.page_reads import NumbersQuery, show_numbers
+from coord.transports.hub.api.endpoints.page_reads import (
+    MessagesQuery,
+    NumbersQuery,
+    show_messages,
+    show_numbers,
+)
 from coord.transports.hub.api.recently_used import TENANTS_MAX
 from tests.support.hub.site import Site, open_site
 
@@ -60,6 +65,36 @@ def test_a_token_reads_no_messages_outside_of_its_limits(site: Site) -> None:
     assert ask(site, "/v1/page/messages?session=s-bob", session="s-cyd")[0] == 403
     assert ask(site, "/v1/page/messages", session="s-cyd") == (200, [])
     assert len(ask(site, "/v1/page/messages", session="s-bob")[1]) == 1
+
+
+def test_the_messages_of_a_log_are_read_by_one_at_a_time() -> None:
+    """Each reads every inbox, so readers of one log wait for each other, and those of others do not."""
+    active: list[str] = []
+    most: dict[str, int] = {}
+
+    class Store:
+        def log(self, _tenant: str) -> None: ...
+
+    def asking(tenant: str) -> Any:
+        async def run(_read: Any) -> list[Any]:
+            active.append(tenant)
+            most["any"] = max(most.get("any", 0), len(active))
+            most[tenant] = max(most.get(tenant, 0), active.count(tenant))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            active.remove(tenant)
+            return []
+
+        identity = SimpleNamespace(token=None, check_session=lambda session: session)
+        hub = SimpleNamespace(stores=SimpleNamespace(run=run))
+        return SimpleNamespace(values=MessagesQuery(), identity=identity, store=store, tenant=tenant, hub=hub)
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(show_messages(asking(tenant)) for tenant in ("a", "a", "b", "a")))
+
+    store = Store()
+    asyncio.run(all_at_once())
+    assert most == {"any": 2, "a": 1, "b": 1}
 
 
 def test_code_is_not_for_limited_tokens_nor_for_other_tenants(site: Site) -> None:

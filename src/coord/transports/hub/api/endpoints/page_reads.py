@@ -2,7 +2,7 @@
 
 import asyncio
 from typing import Annotated, Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 from msgspec import Meta
@@ -100,6 +100,8 @@ class _Counted(NamedTuple):
 
 
 _numbers: "WeakKeyDictionary[OpenStore, dict[str, dict[str, _Counted]]]" = WeakKeyDictionary()
+_reading: "WeakKeyDictionary[OpenStore, WeakValueDictionary[str, asyncio.Lock]]" = WeakKeyDictionary()
+"""Who reads the messages of a tenant: one at a time, because each reads every inbox."""
 _gits: "WeakKeyDictionary[OpenStore, asyncio.Semaphore]" = WeakKeyDictionary()
 
 
@@ -116,7 +118,9 @@ async def show_messages(asking: Asking) -> Any:
         raise forbidden("messages belong to no project")
     session = asking.identity.check_session(query.session)
     log = asking.store.log(asking.tenant)
-    return await asking.hub.stores.run(lambda: page_messages(log, session=session, message_id=query.id))
+    reading_log = _reading.setdefault(asking.store, WeakValueDictionary())
+    async with reading_log.setdefault(asking.tenant, asyncio.Lock()):
+        return await asking.hub.stores.run(lambda: page_messages(log, session=session, message_id=query.id))
 
 
 async def show_diff(asking: Asking) -> Any:
