@@ -25,7 +25,8 @@ FOCUSED = """() => {
   };
 }"""
 ENDED = f"""async () => {{
-  const end = performance.now() + {PATIENCE_MS}, problem = () => document.querySelector("dialog .problem")?.innerText;
+  const end = performance.now() + {PATIENCE_MS};
+  const problem = () => document.querySelector("dialog .problem")?.innerText;
   while (document.querySelector("dialog form") && !problem()) {{
     if (performance.now() > end) throw new Error("the form stays open, and says nothing");
     await new Promise(requestAnimationFrame);

@@ -35,10 +35,11 @@ TASKS = (
     ("search", "Find what somebody looks for", ()),
 )
 HEADERS = {"Content_Type": "application/json", "Coord_Repository": "shop"}
+MOVED = "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
 WHOLE = f"""async () => {{
   const end = performance.now() + {PATIENCE_MS};
   while (document.querySelector("main .skeleton")) {{
-    if (performance.now() > end) throw new Error(`still loading: ${{document.querySelector("main").innerText}}`);
+    if (performance.now() > end) throw new Error(document.querySelector("main").innerText);
     await new Promise(requestAnimationFrame);
   }}
 }}"""
@@ -125,9 +126,7 @@ def live(page: Page) -> None:
 
 def go(page: Page, path: str) -> None:
     """Show another view of a page, as a link does."""
-    page.evaluate(
-        "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')); }", path
-    )
+    page.evaluate(MOVED, path)
     page.evaluate(WHOLE)
 
 

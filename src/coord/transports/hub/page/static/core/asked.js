@@ -15,7 +15,7 @@ export function asked(load, {pauseMs = 400, wait = setTimeout} = {}) {
       found = {key: forKey, value: await load(forKey), error: null};
     } catch (error) {
       const known = answer.peek();
-      found = {key: forKey, value: known.key === forKey ? known.value : null, error};
+      found = {key: forKey, value: known.key === forKey ? known.value : null, error, again: read.again};
     }
     answer.value = found;
     running = more || key !== forKey || stamp !== forStamp;

@@ -150,7 +150,7 @@ function row(item, before, {state}) {
 function endRow(kind) {
   if (kind === "trimmed") return html`<div class="row end-row muted" role="note">${icon("stop")}<span>${past.low > 0 ? html`The log was trimmed here: entries up to ${past.low} are gone.` : "The log begins here."}</span></div>`;
   return html`<div class="row end-row">${loading.value === "loading" ? html`<span class="muted">Loading older entries …</span>`
-    : html`<button type="button" class="button small" @click=${loadOlder}>Older entries</button>${loading.value ? html`<span class="problem">${loading.value}</span>` : nothing}`}</div>`;
+    : html`<button type="button" class="button small" @click=${loadOlder}>Older entries</button>${loading.value ? html`<span class="problem" role="alert">${loading.value}</span>` : nothing}`}</div>`;
 }
 
 // The whole event: its sentence, the raw entry, and the way to that moment.

@@ -104,10 +104,10 @@ function letter(message, one, context) {
       <span class="tag">${message.kind}</span>${message.lost ? chip("bad", "not delivered", message.lost.map((each) => each.reason).join("; ")) : message.waiting && !message.gone ? chip("wait", "not read yet") : nothing}
       <span class="muted end">${time(message.at, clock(message.at))}</span></header>
     <h3>${foreign(message.subject)}</h3>
-    ${message.body === undefined ? nothing : message.body ? html`<div class="text">${foreign(long ? `${message.body.slice(0, FOLDED_CHARS)}…` : message.body, "pre")}</div>
+    ${message.body === undefined ? (stored.value.loaded ? nothing : skeleton(1)) : message.body ? html`<div class="text">${foreign(long ? `${message.body.slice(0, FOLDED_CHARS)}…` : message.body, "pre")}</div>
       ${long || message.cut ? html`<button type="button" class="button small" @click=${() => unfold(message)}>Show all of it</button>` : nothing}` : nothing}
     <footer>${message.from === "system" || mine ? nothing : writing("Reply", message.from, message, {small: true})}
-      ${message.body === undefined ? html`<span class="muted" title="The log keeps subjects; the text left with the message.">only the subject is left</span>` : nothing}</footer></article>`;
+      ${message.body === undefined && stored.value.loaded ? html`<span class="muted" title="The log keeps subjects; the text left with the message.">only the subject is left</span>` : nothing}</footer></article>`;
 }
 
 async function unfold(message) {

@@ -10,7 +10,7 @@ import {setQuery} from "../core/router.js";
 import {groups, projects, title, words} from "../core/settings.js";
 import {may, signal} from "../core/store.js";
 import {act, command} from "../parts/act.js";
-import {chip, code, filterField, foreign, heading, html, icon, live, meter, nothing, option, skeleton, time} from "../parts/html.js";
+import {chip, code, failed, filterField, foreign, heading, html, icon, live, meter, nothing, option, skeleton, time} from "../parts/html.js";
 import {noticeSettings} from "../parts/notify.js";
 import {said} from "../parts/sentence.js";
 
@@ -43,9 +43,9 @@ function render(context) {
 }
 
 // A panel of one answer; what the hub refuses is said in it, and the other panels still work.
-const part = (name, {value, error}, draw, again) => html`<section class="panel pad" aria-label=${name}><header class="heading"><h2>${name}</h2>${
+const part = (name, {value, error, again: retry}, draw, again) => html`<section class="panel pad" aria-label=${name}><header class="heading"><h2>${name}</h2>${
   again && value ? html`<span class="actions"><button type="button" class="button small" @click=${again.again}>Look again</button></span>` : nothing}</header>
-  ${value ? draw(value) : error ? html`<p class="muted">${error.message}${error.hint ? html` <span>(${error.hint})</span>` : nothing}</p>` : skeleton(2)}</section>`;
+  ${value ? draw(value) : error?.status ? html`<p class="muted">${error.message}${error.hint ? html` <span>(${error.hint})</span>` : nothing}</p>` : error ? failed(error, retry) : skeleton(2)}</section>`;
 
 // --- how many agents ---
 
