@@ -159,10 +159,10 @@ test("what is written in a conversation goes to the others", () => {
 
 test("names of files that git quotes are as they are", () => {
   const diff = (name, more = "") => `diff --git ${name.replace("a/", "a/")} ${name.replace("a/", "b/")}\n${more}`;
-  assert.equal(parseDiff(diff('"a/q\\"b\\\\c\\td\\001.py"'))[0].path, 'q"b\\c\td\u0001.py');
+  assert.equal(parseDiff(diff('"a/q\\"b\\\\tc\\td\\001.py"'))[0].path, 'q"b\\tc\td\\001.py');
   assert.equal(parseDiff(diff("a/ä b.py", "--- a/ä b.py\t\n+++ b/ä b.py\t\n"))[0].path, "ä b.py");
-  const [renamed] = parseDiff(diff('"a/x\\ty"', 'rename from "x\\ny"\nrename to "x\\ry"\n'));
-  assert.deepEqual([renamed.oldPath, renamed.path], ["x\ny", "x\ry"]);
+  const [renamed] = parseDiff(diff('"a/x\\ty"', 'rename from "x\\"y"\nrename to "x\\ty"\n'));
+  assert.deepEqual([renamed.oldPath, renamed.path], ['x"y', "x\ty"]);
 });
 
 test("conversations are pairs, groups, everybody and notices, with texts where they exist", () => {

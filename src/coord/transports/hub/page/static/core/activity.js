@@ -45,8 +45,8 @@ export class Past {
   trimmed = false; // nothing older exists
   begun = false;
 
-  // Takes the entries of the stream; a gap, or a time before what it has, makes it begin again. Of one project gaps are
-  // none: there another `source` does. Returns whether something changed.
+  // Takes the entries of the stream; a gap (of one project: another `source`), or a time before what it has, makes it
+  // begin again. Returns whether something changed.
   follow(entries, offset, source = null) {
     const fresh = entries.filter((entry) => entry.offset > this.high);
     const whole = fresh.length ? fresh[0].offset === this.high + 1 : offset <= this.high;

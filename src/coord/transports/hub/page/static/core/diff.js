@@ -1,10 +1,7 @@
 // A diff as git prints it, in parts that can be drawn: pure.
 
 const RENAMED = /^rename (?:from|to) /;
-// A name in quotes has escapes in it.
-const LETTERS = "abtnvfr";
-const unescaped = (_, each) => (LETTERS.includes(each) ? String.fromCharCode(7 + LETTERS.indexOf(each)) : each.length > 1 ? String.fromCharCode(parseInt(each, 8)) : each);
-const unquoted = (text) => (text[0] === '"' ? text.slice(1, -1).replace(/\\([01][0-7]{2}|\D)/g, unescaped) : text);
+const unquoted = (text) => (text[0] === '"' ? text.slice(1, -1).replace(/\\([t"\\])/g, (_, each) => (each === "t" ? "\t" : each)) : text);
 const nameOf = (text) => unquoted(text.replace(/\t$/, "")).replace(/^b\//, "");
 
 // Returns [{path, oldPath, lines: [{kind, text, old, new}], binary}]; kind is add, del, same, hunk or note.

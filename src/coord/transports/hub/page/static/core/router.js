@@ -72,8 +72,8 @@ export function go(target, {replace = false} = {}) {
   if (!replace) globalThis.scrollTo?.(0, 0);
 }
 
-// Changes parameters of the address in place: setQuery({q: "auth"}); empty values disappear. What changes again `soon`
-// is not in the history of the browser yet, which takes few changes a second.
+// Changes parameters of the address in place: setQuery({q: "auth"}); empty values disappear. What changes again
+// `soon` is not in the browser's history yet, which takes few changes a second.
 export function setQuery(values, {replace = true, soon = false} = {}) {
   const url = new URL(address.peek());
   for (const [name, value] of Object.entries(values)) {

@@ -1,7 +1,7 @@
 // The state at an offset, and what the next entry makes of it. The rules are data that come with every
 // snapshot; `core/page/state.py` interprets the same ones. Tables are Maps; a record is never changed in place,
-// so `===` tells whether it changed. `versions[name]` is another number after every change of that table or list, and
-// after every snapshot: what was missed in between may have changed it.
+// so `===` tells whether it changed. `versions[name]` is a new number after every change of that table or list, and after
+// every snapshot, which may bring one.
 
 export const TABLES = ["sessions", "locks", "waits", "tasks", "questions", "alerts", "agents", "held"];
 export const LISTS = ["messages", "merges", "commits", "refusals", "ended", "decisions", "closed_alerts",

@@ -94,7 +94,7 @@ function tick() {
   else if (!document.hidden) now.value = Date.now() + skewMs;
 }
 
-// Moves in the past. What it shows changes the address, but not the history of the browser more often than twice a second.
+// Moves in the past. What it shows changes the address, and the browser's history twice a second at most.
 const ADDRESS_MS = 500;
 let addressMs = 0;
 export const traveller = new Traveller({

@@ -1,7 +1,6 @@
 // Time travel: the state at an earlier entry, steps from there, and play. It loads states and entries, and applies
 // entries as the live page does; `show(found)` gets {at, first, state, rules, passed, playing, speed, loading, error,
-// problem, run}. `passed` are the entries since the state that was loaded, by which `run` is another; a problem keeps
-// what is shown.
+// problem, run}. `passed` are the entries since the state that was loaded in this `run`; a problem keeps what is shown.
 
 import {applyEntry, copyState, fromSnapshot} from "./state.js";
 

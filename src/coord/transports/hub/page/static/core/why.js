@@ -9,6 +9,8 @@ const DEPTH_MAX = 8, REASONS_MAX = 200;
 
 const WORDS = {conflict: "both sides changed the same lines", check_failed: "its check failed", refused: "it has changes that nobody made under a lock"};
 
+const reason = (depth, kind, text, subject_kind = "", subject = "", since_ms = 0, until_ms = 0) => ({kind, depth, text, subject_kind, subject, since_ms, until_ms});
+
 // The newest merge of a branch, or null.
 export const newestMerge = (recent, branch) => (recent.merges ?? []).findLast((event) => event.branch === branch) ?? null;
 
@@ -16,18 +18,12 @@ export const newestMerge = (recent, branch) => (recent.merges ?? []).findLast((e
 export function whyMerge(recent, branch) {
   const event = newestMerge(recent, branch);
   if (!event) return {answer: `nobody has tried to merge ${branch} lately`, reasons: [], remedy: {text: "Merge it", command: ["merge", branch]}};
-  const subject = {subject_kind: "session", subject: event.session};
-  if (event.event === "git.merged") {
-    return {answer: `${branch} is merged into ${event.into}`, reasons: [{kind: "merge", depth: 0, text: `${event.agent || event.session} merged it`, since_ms: event.at, until_ms: 0, ...subject}], remedy: null};
-  }
-  const reasons = [{kind: "merge", depth: 0, text: `the merge into ${event.into} was refused: ${ownOf(WORDS, event.status) ?? (event.status || "no reason was given").replaceAll("_", " ")}`, since_ms: event.at, until_ms: 0, ...subject}];
-  for (const party of event.parties ?? []) {
-    reasons.push({kind: "session", depth: 1, text: `${party} changed the same`, since_ms: 0, until_ms: 0, subject_kind: "session", subject: party});
-  }
-  for (const file of (event.files ?? []).slice(0, 10)) {
-    reasons.push({kind: "lock", depth: 1, text: file, since_ms: 0, until_ms: 0, subject_kind: "lock", subject: fileResource(file)});
-  }
-  if (event.detail) reasons.push({kind: "merge", depth: 1, text: event.detail, since_ms: 0, until_ms: 0, subject_kind: "", subject: ""});
+  const tried = (text) => reason(0, "merge", text, "session", event.session, event.at);
+  if (event.event === "git.merged") return {answer: `${branch} is merged into ${event.into}`, reasons: [tried(`${event.agent || event.session} merged it`)], remedy: null};
+  const reasons = [tried(`the merge into ${event.into} was refused: ${ownOf(WORDS, event.status) ?? (event.status || "no reason was given").replaceAll("_", " ")}`)];
+  for (const party of event.parties ?? []) reasons.push(reason(1, "session", `${party} changed the same`, "session", party));
+  for (const file of (event.files ?? []).slice(0, 10)) reasons.push(reason(1, "lock", file, "lock", fileResource(file)));
+  if (event.detail) reasons.push(reason(1, "merge", event.detail));
   return {answer: `${branch} is not merged`, reasons, remedy: {text: "Resolve it in its worktree, then merge again", command: ["merge", branch]}};
 }
 
@@ -35,7 +31,7 @@ export function whyMerge(recent, branch) {
 export function whyThen(kind, id, state, now) {
   const {tasks, locks, sessions} = state.tables, reasons = [], seen = new Set();
   const isNew = (key, depth) => depth <= DEPTH_MAX && reasons.length < REASONS_MAX && !seen.has(key) && seen.add(key);
-  const add = (depth, each, text, subject_kind, subject, since_ms = 0, until_ms = 0) => reasons.push({kind: each, depth, text, subject_kind, subject, since_ms, until_ms});
+  const add = (...given) => reasons.push(reason(...given));
   const addSession = (name, depth) => {
     if (!isNew(`session ${name}`, depth)) return;
     const who = nameOf(state, name);
@@ -88,7 +84,7 @@ export function whyThen(kind, id, state, now) {
 const IN_PROJECT = ["task", "agent", "limits", "track"];
 export const lineOf = (words, project) => commandLine(["coord", ...(project && IN_PROJECT.includes(words[0]) ? ["--project", project] : []), ...words]);
 
-// Returns ends(answer, now): another number once something has ended of which an answer says until when it lasts.
+// Returns ends(answer, now): one more each time that something ends of which an answer says until when it lasts.
 export function endsOf() {
   let known = null, nextMs = Infinity, ends = 0;
   return (answer, now) => {

@@ -135,8 +135,8 @@ function scrolled({target}) {
 const TONES = {task: "work", lock: "accent", git: "ok", question: "ask", alert: "bad", message: "ask", file: "idle", session: "idle"};
 const BAD = /denied|refused|rejected|deadlock|expired|errored|failed|hung|restored|undelivered|exceeded|raised|superseded/;
 const ICONS = {task: "task", lock: "locks", git: "merges", question: "question", alert: "alerts", message: "messages", file: "file", session: "session", reaction: "play", usage: "numbers", agent: "agent"};
-export const toneOf = (item) => (BAD.test(item.event) ? "bad" : TONES[item.event.split(".")[0]] ?? "idle");
-export const iconOf = (item) => ICONS[item.event.split(".")[0]] ?? "settings";
+const toneOf = (item) => (BAD.test(item.event) ? "bad" : TONES[item.event.split(".")[0]] ?? "idle");
+const iconOf = (item) => ICONS[item.event.split(".")[0]] ?? "settings";
 
 function row(item, before, {state}) {
   if (item.end) return endRow(item.end);
@@ -154,7 +154,7 @@ function endRow(kind) {
 }
 
 // The whole event: its sentence, the raw entry, and the way to that moment.
-export function showItem(item, state) {
+function showItem(item, state) {
   const {key, offset, at, ...event} = item;
   const raw = JSON.stringify(event, null, 2);
   open({title: item.event, size: "wide", body: (box) => html`<div class="raw">

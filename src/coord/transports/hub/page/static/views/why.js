@@ -24,7 +24,7 @@ const ask = asked((key) => {
   return ASK[kind](id);
 }, {pauseMs: 1000});
 
-// What an answer follows from: not every sign of life, but who is there and hangs, and what ends by itself.
+// What an answer follows from, besides what ends by itself; of sessions only who is there, and hangs.
 const TABLES = ["tasks", "locks", "waits", "questions", "agents", "held", "settings"];
 const lives = derived(["sessions"], (state) => Array.from(state.tables.sessions.values(), (each) => `${each.session} ${Boolean(each.hung_s)}`).join());
 const ends = endsOf();
@@ -78,14 +78,8 @@ function chain(kind, id, {answer, reasons, remedy}, context) {
     ${reasons.length ? links(treeOf(reasons), project, context) : nothing}</section>
     ${remedy ? html`<section class="panel remedy" aria-label="What frees it"><p class="muted">What frees it</p><h2>${icon("play")}<span>${foreign(remedy.text)}</span></h2>
       ${command(lineOf(remedy.command, project))}<p class="muted">${remedy.command.some((word) => /^[A-Z]+$/.test(word)) ? "Fill in what is in capitals." : "Run it in a terminal of the repository."}</p>
-      ${buttons(remedy, kind, id, context.state)}</section>`
+      <p class="actions">${remedyActs(remedy.command, {tables: context.state.tables, project}).map((spec, place) => act(spec, {kind: place ? "" : "primary"}))}</p></section>`
       : remedy === null && reasons.length ? html`<p class="calm">${icon("calm")}Nobody has to do anything: it goes on by itself.</p>` : nothing}</div>`;
-}
-
-// What frees it, as buttons, where this page can do it.
-function buttons({command: words}, kind, id, {tables}) {
-  const project = kind === "task" ? id.split("/")[0] : tables.sessions.get(id)?.project ?? "";
-  return html`<p class="actions">${remedyActs(words, {tables, project}).map((spec, place) => act(spec, {kind: place ? "" : "primary"}))}</p>`;
 }
 
 const links = (nodes, project, context) => html`<ol class="chain">${nodes.map(({reason, children}) => html`<li data-tone=${TONES[reason.kind] ?? "idle"}>
