@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation.catalogue.page_basics import MUTANTS as OF_BASICS
 from tests.mutation.catalogue.page_past import OF_PAGE as OF_PAST
 from tests.mutation.catalogue.page_views import MUTANTS as OF_VIEWS
 from tests.mutation.mutant import PageMutant
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.skipif(not NODE, reason="node is not installed")
 
 MUTANTS = [
     *OF_VIEWS,
+    *OF_BASICS,
     *OF_PAST,
     PageMutant(
         "a finished task is on the critical path",
