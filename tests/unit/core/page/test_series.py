@@ -16,9 +16,11 @@ def test_every_rule_is_about_an_event_and_a_field_that_exist() -> None:
     wanted = [(event, rule["field"]) for event, found in COUNTS.items() for rule in found if "field" in rule]
     wanted += [(event, rule["field"]) for event, rule in SPANS.items()]
     for level in LEVELS.values():
+        begins, ends = level["begins"], level["ends"]
         wanted += [
-            (event, name) for part in level.values() for event, names in part.items() for name in names
+            (event, name) for part in (begins, ends) for event, names in part.items() for name in names
         ]
+        wanted += [(event, level["unless"]) for event in begins if "unless" in level]
     assert FIELDS.keys() >= EVENTS
     assert [each for each in wanted if each[1] not in FIELDS[each[0]]] == []
 
