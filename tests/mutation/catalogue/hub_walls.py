@@ -94,8 +94,8 @@ _MUTANTS = [
     Mutant(
         "every message of an entry has its id",
         f"{STREAMS}.entries:as_sse",
-        'b"event: %s\\ndata: {%s,%s\\n" % (each.kind.encode(), each.fields[:-1], position)',
-        'b"event: %s\\ndata: {%s,%s\\nid: 9\\n" % (each.kind.encode(), each.fields[:-1], position)',
+        '{%s,%s\\n" % (each.kind.encode(), each.fields[:-1], position)',
+        '{%s,%s\\nid: %d\\n" % (each.kind.encode(), each.fields[:-1], position, entry.offset)',
         (f"{SSE}::test_every_event_is_a_message_and_the_last_has_the_id",),
     ),
     Mutant(

@@ -7,6 +7,27 @@ HUB = "tests/unit/transports/hub"
 
 MUTANTS = [
     Mutant(
+        "a WebSocket counts while it is subscribed",
+        "coord.transports.hub.streams.websocket:serve",
+        "target.counted()",
+        "suppress()",
+        (f"{HUB}/streams/test_websocket.py::test_a_socket_without_a_subscription_counts_as_a_stream",),
+    ),
+    Mutant(
+        "a WebSocket without a subscription stays open",
+        "coord.transports.hub.streams.websocket:_Socket._idle",
+        "asyncio.timeout(UNSUBSCRIBED_S)",
+        "asyncio.timeout(None)",
+        (f"{HUB}/streams/test_websocket.py::test_a_socket_without_a_subscription_does_not_stay_open", SOON),
+    ),
+    Mutant(
+        "who unsubscribes again and again keeps a WebSocket open",
+        "coord.transports.hub.streams.websocket:_Socket._change",
+        "self._task is not None and wanted is None and self._wanted is None",
+        "False",
+        (f"{HUB}/streams/test_websocket.py::test_to_unsubscribe_again_gains_no_time",),
+    ),
+    Mutant(
         "the streams of a store that was replaced wait for ever",
         "coord.transports.hub.streams.feed:Feed._follow",
         "watcher.is_ended",

@@ -105,10 +105,8 @@ def as_sse(entry: LogEntry, events: list[LogEvent]) -> bytes:
 
     Only the last one has the offset as its id: a client that reconnects in between gets the entry again.
     """
-    position = b'"offset":%d,"at":%d}' % (
-        entry.offset,
-        entry.at,
-    )  # last: an event may have such a field itself
+    # These come last, and so they count: an event may have such a field itself.
+    position = b'"offset":%d,"at":%d}' % (entry.offset, entry.at)
     parts = [
         b"event: %s\ndata: {%s,%s\n" % (each.kind.encode(), each.fields[:-1], position) for each in events
     ]

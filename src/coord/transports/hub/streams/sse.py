@@ -28,10 +28,11 @@ async def stream(hub: Hub, request: Request) -> Response:
 
 
 async def _messages(target: Target, wanted: Wanted) -> AsyncGenerator[bytes, None]:
-    async with target.subscribed(wanted) as deliveries:
-        async for delivery in deliveries:
-            if message := _message(delivery, wanted.which):
-                yield message
+    with target.counted():
+        async with target.subscribed(wanted) as deliveries:
+            async for delivery in deliveries:
+                if message := _message(delivery, wanted.which):
+                    yield message
 
 
 def _message(delivery: Delivery, which: Filter) -> bytes:

@@ -1,7 +1,7 @@
 """The log that a subscriber means, and what its token lets it see there."""
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from typing import NamedTuple
 
 from coord.core.errors import Invalid
@@ -37,17 +37,22 @@ class Target(NamedTuple):
     store: OpenStore
     tenant: str
 
+    def counted(self) -> AbstractContextManager[None]:
+        """Count a stream while its connection is open."""
+        token = self.request.identity.token
+        return feeds_of(self.hub).stream(token.id if token is not None else "")
+
     @asynccontextmanager
     async def subscribed(self, wanted: Wanted) -> AsyncIterator[AsyncIterator[Delivery]]:
         """Yield the deliveries of a subscription, which ends with the block."""
-        hub, token = self.hub, self.request.identity.token
-        feeds = feeds_of(hub)
+        hub = self.hub
 
         async def is_valid() -> bool:
             return await is_still_valid(hub, self.request)
 
-        with self.store.in_use(), feeds.stream(token.id if token is not None else ""):
-            feed = feeds.of(self.store, self.tenant)
+        with self.store.in_use():
+            feed = feeds_of(hub).of(self.store, self.tenant)
+            token = self.request.identity.token
             subscription = Subscription(hub, feed, wanted, token=token, is_valid=is_valid)
             async with aclosing(subscription.deliveries()) as found:
                 yield found

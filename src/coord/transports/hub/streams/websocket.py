@@ -23,6 +23,8 @@ PATH = "/v1/ws"
 MESSAGES_PER_S, MESSAGES_MAX = 20.0, 100.0
 """How many messages a client may send."""
 REASON_CHARS_MAX = 120
+UNSUBSCRIBED_S = 60.0
+"""How long a socket stays open without a subscription, which is what notices that its token ended."""
 GOING_AWAY, POLICY, TRY_LATER = 1001, 1008, 1013
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -59,8 +61,9 @@ async def serve(hub: Hub, request: Request, receive: Receive, send: Send) -> Non
     kinds = [name for name in query.get("types", "").split(",") if name]
     wanted = parse_wanted(request.identity, query.get("after"), kinds, query.get("project", ""))
     target = await target_of(hub, request)
-    await send({"type": "websocket.accept"})
-    await _Socket(target, receive, send).run(wanted)
+    with target.counted():
+        await send({"type": "websocket.accept"})
+        await _Socket(target, receive, send).run(wanted)
 
 
 class _Socket:
@@ -72,12 +75,14 @@ class _Socket:
         self._send = send
         self._writing = asyncio.Lock()
         self._messages = TokenBucket(MESSAGES_PER_S, MESSAGES_MAX)
-        self._subscription: asyncio.Task[None] | None = None
+        self._wanted: Wanted | None = None
+        self._task: asyncio.Task[None] | None = None
+        """What sends the entries, or closes a socket that wants none."""
         self._ended = False
         self._offset = 0
 
     async def run(self, wanted: Wanted) -> None:
-        self._subscribe(wanted)
+        await self._change(wanted)
         try:
             while not self._ended:
                 message = await self._receive()
@@ -86,7 +91,7 @@ class _Socket:
                 await self._answer(message.get("text"))
         finally:
             self._ended = True
-            await self._unsubscribe()
+            await self._stop()
 
     async def _answer(self, text: str | None) -> None:
         """Carry out a message of the client."""
@@ -99,23 +104,34 @@ class _Socket:
                 await self._write({"type": "pong", "offset": self._offset, "id": asked.id})
                 return
             wanted = parse_wanted(self._target.request.identity, asked.after, asked.types, asked.project)
-            await self._unsubscribe()
-            if asked.type == "subscribe":
-                self._subscribe(wanted)
+            await self._change(wanted if asked.type == "subscribe" else None)
         except CoordError as error:
             found = failure(error)
             await self._write(
                 {"type": "error", "code": found.code, "message": found.message, "hint": found.hint}
             )
 
-    def _subscribe(self, wanted: Wanted) -> None:
-        self._subscription = asyncio.ensure_future(self._follow(wanted))
+    async def _change(self, wanted: Wanted | None) -> None:
+        """Replace the subscription; without one the time in which there has to be another goes on."""
+        if self._task is not None and wanted is None and self._wanted is None:
+            return
+        await self._stop()
+        self._wanted = wanted
+        self._task = asyncio.ensure_future(self._idle() if wanted is None else self._follow(wanted))
 
-    async def _unsubscribe(self) -> None:
-        task, self._subscription = self._subscription, None
+    async def _stop(self) -> None:
+        task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
+
+    async def _idle(self) -> None:
+        stopping = self._target.hub.stopping
+        with suppress(TimeoutError):
+            async with asyncio.timeout(UNSUBSCRIBED_S):
+                await stopping.wait()
+        with suppress(OSError):  # the client is gone
+            await self._close(GOING_AWAY, "nothing is subscribed")
 
     async def _follow(self, wanted: Wanted) -> None:
         with suppress(OSError):  # the client is gone

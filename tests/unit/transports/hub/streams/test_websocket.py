@@ -1,10 +1,12 @@
 """`/v1/ws`: the same entries as messages, with the same checks as a request."""
 
+import asyncio
 import json
 import socket
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,6 +91,49 @@ def test_a_client_subscribes_again_and_pings(site: Site) -> None:
         connection.send(json.dumps({"type": "unsubscribe"}))
         connection.send(json.dumps({"type": "ping"}))
         assert message(connection)["type"] == "pong"
+
+
+def unsubscribe(connection: ClientConnection) -> None:
+    """Send the message, and wait until the hub has read it."""
+    assert message(connection)["type"] == "begin"
+    connection.send(json.dumps({"type": "unsubscribe"}))
+    connection.send(json.dumps({"type": "ping"}))
+    while message(connection)["type"] != "pong":
+        pass
+
+
+def test_a_socket_without_a_subscription_counts_as_a_stream(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a token could open any number of them."""
+    monkeypatch.setattr(feed, "STREAMS_PER_TOKEN_MAX", 1)
+    token = site.token()
+    with site.websocket("/v1/ws", token) as connection:
+        unsubscribe(connection)
+        assert refusal(site, token=token) == 429
+
+
+def test_a_socket_without_a_subscription_does_not_stay_open(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its token may have been revoked."""
+    monkeypatch.setattr(websocket, "UNSUBSCRIBED_S", 0)
+    with site.websocket("/v1/ws", site.token()) as connection:
+        connection.send(json.dumps({"type": "unsubscribe"}))
+        assert closing(connection)[0] == 1001
+
+
+def test_to_unsubscribe_again_gains_no_time() -> None:
+    async def unsubscribe_twice() -> None:
+        target: Any = SimpleNamespace(hub=SimpleNamespace(stopping=asyncio.Event()))
+        found = websocket._Socket(target, target, target)
+        await found._change(None)
+        task = found._task
+        await found._change(None)
+        assert found._task is task
+        await found._stop()
+
+    asyncio.run(unsubscribe_twice())
 
 
 @pytest.mark.parametrize(
