@@ -224,6 +224,13 @@ MUTANTS = [
         (f"{PAGE}::test_states_of_tenants_that_nobody_looks_at_are_forgotten",),
     ),
     Mutant(
+        "every user of the machine may read a report",
+        "coord.transports.cli.handlers.awareness.report:_write_html",
+        "0o600",
+        "0o644",
+        ("tests/unit/transports/cli/handlers/awareness/test_report.py",),
+    ),
+    Mutant(
         "a trimmed log is reported as whole",
         "coord.transports.hub.page.report:read_run",
         "whole = past.knows(first)",

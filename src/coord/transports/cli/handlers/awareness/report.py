@@ -65,7 +65,7 @@ def _write_html(client: Client, args: ReportArgs) -> Answer:
     run = read_run(log, past, log.now() - round(args.since_s * 1000))
     facts = read_facts(client.call, client.caller, client.tenant, run.state, run.entries)
     made = make_report(run, facts, name)
-    write_file(path, Content(made, 0o644))
+    write_file(path, Content(made, 0o600))
     for line in _contents(run, facts):
         say(line)
     size = f"{len(made) // 1024} KiB, {len(run.entries)} entries"

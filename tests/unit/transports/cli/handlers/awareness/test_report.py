@@ -1,5 +1,6 @@
 """`coord report --html FILE`: the page and the log of a run in one file."""
 
+import stat
 from pathlib import Path
 
 from coord.transports.hub.page.report import MARK
@@ -11,6 +12,7 @@ def test_a_report_is_written_and_written_again(repository: Path, coord: Coord) -
     first = coord("ada report --html run.html")
     assert (first.code, first.answer["bytes"]) == (0, (repository / "run.html").stat().st_size)
     assert MARK in (repository / "run.html").read_bytes()
+    assert stat.S_IMODE((repository / "run.html").stat().st_mode) == 0o600, "it has names, paths and results"
     coord("ada lock b.py")
     assert coord("ada report --html run.html --since 1h").answer["bytes"] > first.answer["bytes"]
 
