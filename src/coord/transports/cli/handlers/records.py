@@ -14,7 +14,7 @@ from coord.followers.metrics.gauges import metrics as as_text
 from coord.sdk.admin.migrate import MigrationReport, cancel_migration
 from coord.sdk.admin.migrate import migrate as move
 from coord.sdk.client.client import Client
-from coord.sdk.log_reader import LoggedEvent
+from coord.sdk.log_reader import LoggedEvent, is_beginning
 from coord.sdk.reports.activity import (
     Activity,
     BriefStats,
@@ -187,7 +187,8 @@ def _duration_stats(found: DurationStats) -> str:
 
 
 def _trimmed(begins_at: int) -> str:
-    return f"; the log starts at offset {begins_at} (older entries were trimmed)" if begins_at else ""
+    whole = is_beginning(begins_at)
+    return "" if whole else f"; the log starts at offset {begins_at} (older entries were trimmed)"
 
 
 class MetricsArgs(Args, frozen=True):

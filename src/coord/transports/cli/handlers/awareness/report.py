@@ -10,6 +10,7 @@ from coord.followers.direct import log_source
 from coord.followers.metrics.report import AgentWork, Report
 from coord.followers.metrics.report import report as query
 from coord.sdk.client.client import Client
+from coord.sdk.log_reader import is_beginning
 from coord.sdk.reports.activity import DurationStats
 from coord.transports.arguments import span
 from coord.transports.cli.args import Args
@@ -42,7 +43,7 @@ def report(client: Client, args: ReportArgs) -> Answer:
         return _write_html(client, args)
     found = query(log_source(client), args.since_s)
     line = f"{count(found.tasks_done, 'task')} done in {span(args.since_s)}, {found.tasks_per_hour:g} an hour"
-    if found.begins_at:
+    if not is_beginning(found.begins_at):
         line += f"; the log starts at offset {found.begins_at} (older entries were trimmed)"
     return Answer(report_fields(found), line, drawn=lambda room: report_text(found, room))
 

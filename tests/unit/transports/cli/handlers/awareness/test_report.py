@@ -1,5 +1,6 @@
 """`coord report --html FILE`: the page and the log of a run in one file."""
 
+import shutil
 import stat
 from pathlib import Path
 
@@ -24,3 +25,14 @@ def test_no_other_file_is_written_over(repository: Path, coord: Coord) -> None:
         refused = coord(f"ada report --html {name}")
         assert (refused.code, "is no report" in refused.line) == (2, True)
     assert (repository / "notes.html").read_text() == "mine"
+
+
+def test_a_new_store_says_of_nothing_that_it_was_trimmed(repository: Path, coord: Coord) -> None:
+    """Its offsets begin at a high number, so that those of the lost one do not return."""
+    coord("ada lock a.py")
+    shutil.rmtree(repository / ".git/coord/store")
+    assert coord("ada init --new-store").code == 0
+    coord("ada lock b.py")
+    for call in ("report", "log tail", "log stats", "report --html run.html"):
+        said = coord(f"ada {call}")
+        assert (said.code, "trimmed" in said.line) == (0, False), said.line
