@@ -45,9 +45,9 @@ EVERY_EVENT = [
     if str(kind.__struct_config__.tag) in RULES
 ]
 
-ADDED = """events => import("/static/core/store.js").then(async ({liveState, liveRules, touch}) => {
+ADDED = """events => import("/static/core/store.js").then(async ({liveState, touch}) => {
   const {applyEntry} = await import("/static/core/state.js"), state = liveState(), {offset} = state;
-  const at = Date.now(), rules = liveRules();
+  const at = Date.now(), {rules} = await (await fetch("/v1/page")).json();
   for (const event of events) applyEntry(state, rules, {offset: state.offset + 1, at, events: [event]});
   state.offset = offset;
   touch();

@@ -63,7 +63,7 @@ TRY_READ = """async (hub) => {
   await embed("script", "our script", "/static/core/format.js", {type: "module"});
   await embed("script", "our script as of old", "/static/core/format.js");
   await embed("img", "our icon", "/static/icon.svg");
-  await embed("link", "our style", "/static/style/base.css", {rel: "stylesheet"});
+  await embed("link", "our style", "/static/style.css", {rel: "stylesheet"});
   found.socket = await new Promise((done) => {
     const socket = new WebSocket(hub.replace("http", "ws") + "/v1/ws?after=0");
     socket.onmessage = () => done("read");

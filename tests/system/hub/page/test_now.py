@@ -1,4 +1,4 @@
-"""Now and Locks at a glance: what happened meanwhile, how full and dear an agent is, and who waits for whom."""
+"""Now and Locks at a glance: what happened meanwhile, what agents use, and who waits for whom."""
 
 import re
 import time
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.support.hub.browsing import PATIENCE_MS
 from tests.support.hub.page_events import ADDED
 from tests.support.hub.page_site import PROJECT, go, live, visit
 from tests.support.hub.site import Site, open_site
@@ -47,7 +46,12 @@ def words(drawn: Locator) -> list[str]:
 
 
 def lock(agent: str, name: str) -> dict[str, Any]:
-    return {"event": "lock.acquired", "session": f"s-{agent}", "resource": f"file:src/{name}", "mode": "write"}
+    return {
+        "event": "lock.acquired",
+        "session": f"s-{agent}",
+        "resource": f"file:src/{name}",
+        "mode": "write",
+    }
 
 
 def wait(agent: str, name: str, holder: str, seconds: int = 1) -> dict[str, Any]:

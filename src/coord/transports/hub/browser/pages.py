@@ -12,9 +12,7 @@ LOGIN = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Log in · coord</title>
-<link rel="stylesheet" href="/static/style/tokens.css">
-<link rel="stylesheet" href="/static/style/base.css">
-<link rel="stylesheet" href="/static/style/parts.css">
+<link rel="stylesheet" href="/static/style.css">
 <script src="/login.js" defer></script>
 </head>
 <body>

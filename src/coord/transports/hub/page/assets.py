@@ -53,6 +53,10 @@ CSP = (
 )
 """Nothing but our own files runs or is loaded, and only lit-html makes HTML of text: its own templates."""
 VENDOR = "vendor"
+STYLE = "style.css"
+"""All styles, as one file: they are a quarter smaller than as many."""
+_STYLES = ("tokens.css", "base.css", "parts.css", "views.css", "plan.css", "feeds.css", "settings.css")
+"""Each may change what those before it say."""
 _COMPRESSED_FROM = 512
 _FOR_READERS = {
     ".js": re.compile(rb"^[ \t]*(//.*)?", re.MULTILINE),
@@ -72,8 +76,18 @@ class Asset(NamedTuple):
 
 @cache
 def assets() -> dict[str, Asset]:
-    """Return the files of the page by their names below `static/`."""
-    return find_assets(FOLDER)
+    """Return the files of the page by their names below `static/`; the styles are one file."""
+    found = find_assets(FOLDER)
+    parts = [found.pop(path.relative_to(FOLDER).as_posix()).body for path in style_files()]
+    return {**found, STYLE: _asset(b"".join(parts), ".css")}
+
+
+def style_files() -> list[Path]:
+    """Return the files with styles, in the order in which they count; those of others are last."""
+    return sorted(
+        FOLDER.rglob("*.css"),
+        key=lambda path: _STYLES.index(path.name) if path.name in _STYLES else len(_STYLES),
+    )
 
 
 @cache
@@ -91,17 +105,17 @@ def find_assets(folder: Path) -> dict[str, Asset]:
             path = Path(root, name)
             if path.suffix in TYPES and not path.is_symlink() and path.is_file():
                 below = path.relative_to(folder).as_posix()
-                found[below] = _asset(path, own=not below.startswith(f"{VENDOR}/"))
+                body = path.read_bytes()
+                if path.suffix in _FOR_READERS and not below.startswith(f"{VENDOR}/"):
+                    body = _FOR_READERS[path.suffix].sub(b"", body)
+                found[below] = _asset(body, path.suffix)
     return found
 
 
-def _asset(path: Path, *, own: bool) -> Asset:
-    body = path.read_bytes()
-    if own and (for_readers := _FOR_READERS.get(path.suffix)):
-        body = for_readers.sub(b"", body)
+def _asset(body: bytes, suffix: str) -> Asset:
     compressed = gzip.compress(body, 9, mtime=0) if len(body) >= _COMPRESSED_FROM else b""
     etag = sha256(body).hexdigest()[:32]
-    return Asset(body, compressed if len(compressed) < len(body) else b"", TYPES[path.suffix], etag)
+    return Asset(body, compressed if len(compressed) < len(body) else b"", TYPES[suffix], etag)
 
 
 def add_routes(router: Router[Any]) -> None:

@@ -27,6 +27,7 @@ from coord.sdk.page.numbers import WIDTHS_MS
 from coord.sdk.page.past import PastStates, offset_at
 from coord.sdk.page.snapshot import replay
 from coord.stores.contract import Store
+from coord.transports.hub.page.assets import style_files
 from coord.transports.hub.page.run_facts import RunFacts
 
 FOLDER = Path(__file__).parent
@@ -118,24 +119,12 @@ def _html(log: str) -> str:
     files = {path.relative_to(FOLDER).as_posix(): path for path in paths}
     modules = {f"coord/{name}": _module(name, path.read_text()) for name, path in files.items()}
     imports = json.dumps({"imports": modules}).replace("<", "\\u003c")
-    style = "\n".join(path.read_text() for path in sorted(STATIC.rglob("*.css"), key=_style_order))
+    style = "\n".join(path.read_text() for path in style_files())
     policy = (
         f"default-src 'none'; script-src {_hash(imports)} {_hash(_BEGIN)} data:; style-src {_hash(style)}; "
         "img-src data:; connect-src 'none'; base-uri 'none'; form-action 'none'"
     )
     return _PAGE.format(policy=policy, style=style, imports=imports, log=log, begin=_BEGIN)
-
-
-def _style_order(path: Path) -> tuple[int, str]:
-    """Return where a style comes: what others build on is first."""
-    return (
-        (("tokens.css", "base.css", "parts.css").index(path.name), "")
-        if path.stem in _FIRST
-        else (9, path.name)
-    )
-
-
-_FIRST = ("tokens", "base", "parts")
 
 
 def _module(name: str, text: str) -> str:

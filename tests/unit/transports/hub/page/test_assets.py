@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from coord.transports.hub.page import assets as module
-from coord.transports.hub.page.assets import CSP, FOLDER, ROUTES, TYPES, assets, find_assets, page_id
+from coord.transports.hub.page.assets import (
+    CSP,
+    FOLDER,
+    ROUTES,
+    TYPES,
+    assets,
+    find_assets,
+    page_id,
+    style_files,
+)
 from tests.support.hub.site import Site, open_site
 
 BUDGET_BYTES = 150 * 1024
@@ -45,14 +54,28 @@ def test_the_policy_allows_nothing_inline_and_nothing_foreign() -> None:
 
 def served(name: str) -> bytes:
     """Return a file as it is to be served: our own without comments and indentation."""
+    if name == "style.css":
+        return b"".join(style(path) for path in style_files())
     data = (FOLDER / name).read_bytes()
-    if name.startswith("vendor/") or not name.endswith((".js", ".css")):
+    if name.startswith("vendor/") or not name.endswith(".js"):
         return data
-    if name.endswith(".css"):
-        lines = re.sub(rb"/\*[^*]*\*/", b"", data).split(b"\n")
-        return b"\n".join([each.lstrip() for each in lines if each.strip()]) + b"\n"
     lines = [line.lstrip(b" \t") for line in data.split(b"\n")]
     return b"\n".join(b"" if line.startswith(b"//") else line for line in lines)
+
+
+def style(path: Path) -> bytes:
+    if "vendor" in path.parts:
+        return path.read_bytes()
+    lines = re.sub(rb"/\*[^*]*\*/", b"", path.read_bytes()).split(b"\n")
+    return b"\n".join([each.lstrip() for each in lines if each.strip()]) + b"\n"
+
+
+def test_each_style_has_its_place_in_the_one_file() -> None:
+    """A file that nobody put in order would count after all others, and nobody would know why."""
+    names = [path.relative_to(FOLDER).as_posix() for path in style_files()]
+    assert [name for name in names if name.startswith("vendor/")] == names[-1:]
+    assert {name.partition("/")[2] for name in names[:-1]} == set(module._STYLES)
+    assert assets()["style.css"].body.startswith(b":root")
 
 
 @pytest.mark.skipif(not NODE, reason="node is not installed: the package of your system")
@@ -145,7 +168,7 @@ def test_no_other_name_reaches_a_file(site: Site, path: str) -> None:
 
 def test_a_file_is_asked_for_again_at_each_visit_and_sent_if_it_changed(site: Site) -> None:
     """After an upgrade no old module stands beside a new one: a browser may use none without asking."""
-    for name in ("app.js", "core/state.js", "style/base.css"):
+    for name in ("app.js", "core/state.js", "style.css"):
         answer = site.ask("GET", f"/static/{name}")
         assert (answer.status, answer.header("cache-control")) == (200, "no-cache")
         etag = answer.header("etag")

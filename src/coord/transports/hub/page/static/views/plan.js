@@ -120,9 +120,9 @@ function board({columns, words}, project, context) {
         : html`<p class="muted none">${q ? "Nothing fits." : "Nothing here."}</p>`}</section>`)}</div>`;
 }
 
-function card(task, word, {state: {tables: {tasks}}, now}) {
+function card(task, word, {state, now}) {
   const detail = word === "in progress" ? html`${foreign(task.agent || task.session)} <span class="muted">${timeLeft(task.expires_ms, now)}</span>`
-    : word === "waiting" ? html`<span class="muted">for ${count(taskState(task, tasks, now).by.length, "task")}</span>`
+    : word === "waiting" ? html`<span class="muted">for ${count(taskState(task, state, now).by.length, "task")}</span>`
       : word === "ready" ? html`<span class="muted">priority ${task.priority ?? 0}${task.assignee ? html`, kept for ${foreign(task.assignee)}` : nothing}</span>`
         : word === "done" ? html`<span class="muted">${time(task.ended_ms, ago(task.ended_ms, now))}</span>` : html`${chip(toneOf(word), word)}`;
   return html`<a class="card ticket" href=${link.task(task.project, task.task)} data-row><span class="cut"><b>${foreign(task.task)}</b>${task.track ? html` <span class="tag">${foreign(task.track)}</span>` : nothing}</span>
