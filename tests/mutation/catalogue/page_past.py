@@ -397,4 +397,5 @@ OF_PAGE = [
         "[next, agents] = [0, new Map()]",
         "report",
     ),
+    PageMutant("older events end at a leap", "core/activity.js", "answer.after > low", "false", "feeds"),
 ]

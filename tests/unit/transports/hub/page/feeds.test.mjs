@@ -37,6 +37,28 @@ test("the log of the page grows at both ends, and begins again after a gap", () 
   assert.equal(past.trimmed, true);
 });
 
+test("older events come from before a leap of the offsets, too", async () => {
+  const leap = 2 ** 40 + 7, log = [98, 99, 100, leap + 1, leap + 2, leap + 3], past = new Past(), asked = [];
+  const upTo = (offset) => log.filter((each) => each <= offset).at(-1);
+  const get = async (path, {after, limit, at}) => {
+    asked.push(path);
+    if (path === "/v1/page") return {offset: upTo(at)};
+    const found = log.filter((offset) => offset > after).slice(0, limit);
+    return {after: found.at(-1) ?? after, events: found.map((offset) => ({offset, at_ms: 1, event: "a", details: {}}))};
+  };
+  past.follow([entry(leap + 3, {event: "a"})], leap + 3);
+  for (let turn = 0; turn < 3 && !past.trimmed; turn += 1) await past.load(get, 5, 98);
+  assert.deepEqual(past.items.map((item) => item.offset), log);
+  assert.deepEqual(asked, ["/v1/events", "/v1/page", "/v1/events"]);
+  const other = new Past();
+  other.follow([entry(leap + 1, {event: "a"})], leap + 1);
+  await other.load(async (path, query) => {
+    other.follow([], 3);
+    return get(path, query);
+  }, 5, 98);
+  assert.deepEqual([other.items, other.low], [[], 3], "it began again in the meantime");
+});
+
 test("the log of the page at an earlier time ends there, and begins again before what it has", () => {
   const past = new Past();
   past.follow([entry(11, {event: "a"}), entry(12, {event: "b"}), entry(13, {event: "c"})], 13);

@@ -76,6 +76,14 @@ export class Past {
     return this.cut.items;
   }
 
+  // Loads and returns older events. Where offsets leap, the state there says which entry comes before.
+  async load(get, size, first) {
+    const {after, limit} = this.older(size, first), {low} = this, answer = await get("/v1/events", {after, limit});
+    const leaps = after && answer.after > low, known = leaps ? (await get("/v1/page", {at: after, nearest: true})).offset : after;
+    if (this.low === low) this.prepend(answer.events, Math.min(after, known), first); // or it began again in the meantime
+    return answer.events;
+  }
+
   // What to ask the hub for: the page before the oldest known entry.
   older(size, first) {
     const after = Math.max(0, first - 1, this.low - size);

@@ -24,11 +24,9 @@ let first = 0, automatic = 0, tried = "", shownItems = [], shownCount = 0, shown
 async function loadOlder() {
   if (loading.peek() === "loading" || past.trimmed) return;
   loading.value = "loading";
-  const {after, limit} = past.older(PAGE, first), {low} = past;
   try {
-    const answer = await get("/v1/events", {after, limit});
-    learn(answer.events.map((each) => each.details));
-    if (past.low === low) past.prepend(answer.events, after, first); // or it began again in the meantime
+    const events = await past.load(get, PAGE, first);
+    learn(events.map((each) => each.details));
     loading.value = "";
   } catch (error) {
     const begins = Number(/offset (\d+)/.exec(error.code === "trimmed" ? error.message : "")?.[1]);
