@@ -70,6 +70,13 @@ MUTANTS = [
         (f"{PAST}::test_a_damaged_and_a_foreign_state_do_not_count",),
     ),
     Mutant(
+        "a state counts after the store lost its entry",
+        "coord.sdk.page.past:PastStates._is_ours",
+        "self._store.seen.offset >> EPOCH_BITS",
+        "0",
+        (f"{PAST}::test_a_state_does_not_count_after_its_entry_was_lost",),
+    ),
+    Mutant(
         "a damaged state is an empty one",
         "coord.sdk.page.past:PastStates._before",
         "PageState(oldest) if is_beginning(oldest) else None",

@@ -17,9 +17,10 @@ class LeapingStore(MemoryStore):
         self._log[:] = [entry for entry in self._log if entry.offset >= floor]
 
 
-def leap(store: Any) -> int:
-    """Begin a new epoch in a memory store; return the offset of the next entry."""
+def leap(store: Any, *, lost: int = 0) -> int:
+    """Begin a new epoch in a memory store that lost some entries; return the offset of the next one."""
     log = getattr(store, "_store", store)
     log.__class__ = LeapingStore
+    del log._log[len(log._log) - lost :]
     log._state.offset = ((log._state.offset >> EPOCH_BITS) + 1 << EPOCH_BITS) + 1_000_000
     return int(log._state.offset) + 1

@@ -13,6 +13,7 @@ from coord.sdk.log_reader import first_offset, is_beginning, newest_offset
 from coord.sdk.page.kept_states import KeptStates, StateAt
 from coord.sdk.page.snapshot import replay, take_snapshot
 from coord.stores.contract import Store
+from coord.stores.database import EPOCH_BITS
 
 EVERY = 5_000
 TRIES = 5
@@ -25,7 +26,8 @@ class PastStates:
     def __init__(self, store: Store, kept: KeptStates | None = None) -> None:
         self._store = store
         self.kept = kept if kept is not None else KeptStates()
-        self._checked: set[StateAt] = set()
+        self._checked: set[tuple[StateAt, int]] = set()
+        """The states whose entry the log had in an epoch: before the next one it may have lost some."""
 
     def first(self) -> int:
         """Return the oldest offset whose state can be known: where the log began, unless that is gone."""
@@ -48,7 +50,8 @@ class PastStates:
 
     def _is_ours(self, kept_at: StateAt, first: int) -> bool:
         """Whether this log has the entry of a state: somebody may have restored an older store."""
-        if kept_at in self._checked or kept_at.offset < max(first, 1):
+        checked = kept_at, self._store.seen.offset >> EPOCH_BITS
+        if checked in self._checked or kept_at.offset < max(first, 1):
             return True
         try:
             (entry, *_) = self._store.tail(kept_at.offset - 1, 1) or (None,)
@@ -57,7 +60,7 @@ class PastStates:
         if entry is None or (entry.offset, entry.at) != kept_at:
             self.kept.remove(kept_at)
             return False
-        self._checked.add(kept_at)
+        self._checked.add(checked)
         return True
 
     def at(self, offset: int, *, nearest: bool = False) -> PageState:

@@ -76,6 +76,20 @@ def test_states_are_kept_and_found_where_offsets_leap(monkeypatch: pytest.Monkey
     assert all(comparable(kept.at(each)) == comparable(states[each]) for each in {*offsets} & {*states})
 
 
+def test_a_state_does_not_count_after_its_entry_was_lost() -> None:
+    """A server may lose its newest commits; then a new epoch begins, and states are checked again."""
+    harness, states = lived()
+    kept, lost = sorted(states)[-9], max(states)
+    found = PastStates(harness.store)
+    for offset in (kept, lost):
+        found.kept.keep(deepcopy(states[offset]))
+    found.at(lost)
+    after = leap(harness.store, lost=3)
+    harness.lock("s0", "file:new.js")
+    found.at(after)
+    assert [each.offset for each in found.kept.known()] == [kept]
+
+
 def test_a_time_means_the_newest_entry_before_it() -> None:
     harness, states = lived()
     found = PastStates(harness.store)
