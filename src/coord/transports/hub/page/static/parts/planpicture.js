@@ -74,13 +74,11 @@ customElements.define("coord-plan", class extends HTMLElement {
   #later() {
     if (this.#asked) return;
     this.#asked = true;
-    requestAnimationFrame(() => {
-      this.#asked = false;
-      this.#draw();
-    });
+    requestAnimationFrame(() => { if (this.#asked) this.#draw(); });
   }
 
   #draw() {
+    this.#asked = false;
     if (!this.#given) return;
     const {layout, closed} = this.#given, {size, width, height} = this.#made;
     const [top, left] = [this.scrollTop, this.scrollLeft];
