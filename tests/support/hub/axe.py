@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -26,14 +26,40 @@ def axe_file() -> Path:
     return Path(cache) / "coord-test-tools" / f"axe-core-{VERSION}.min.js"
 
 
-def problems(page: "Page") -> list[str]:
-    """Return what axe finds, a line for each element."""
-    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")["violations"]
+THEMES: "tuple[tuple[Literal['light', 'dark'], str], ...]" = (
+    ("light", "auto"),
+    ("dark", "auto"),
+    ("light", "contrast"),
+    ("dark", "contrast"),
+)
+"""The colour schemes of a system and the themes of the page; they differ in colours only."""
+
+
+COLOUR_RULES = ("color-contrast", "link-in-text-block")
+
+
+def problems(page: "Page", *rules: str) -> list[str]:
+    """Return what axe finds, a line for each element; by some rules only, if they are named."""
+    script = "rules => axe.run(document, {resultTypes: ['violations'], ...rules.length && {runOnly: rules}})"
+    found = page.evaluate(script, rules)["violations"]
     return [
         f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}"
         for rule in found
         for node in rule["nodes"]
     ]
+
+
+def problems_in_themes(page: "Page") -> list[str]:
+    """Return what axe finds; rules about colours are asked in every theme."""
+    found = []
+    for number, (scheme, theme) in enumerate(THEMES):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+        rules = () if number == 0 else (*COLOUR_RULES, *["color-contrast-enhanced"] * (theme == "contrast"))
+        found += [f"{scheme} {theme}: {each}" for each in problems(page, *rules)]
+    page.emulate_media(color_scheme="light")
+    page.evaluate("document.documentElement.dataset.theme = 'auto'")
+    return found
 
 
 def axe_script() -> str:

@@ -13,7 +13,7 @@ from tests.support.hub.page_site import PROJECT, go, live, visit
 from tests.support.hub.site import Site, open_site
 
 pytestmark = pytest.mark.timeout(300)
-expect.set_options(timeout=5000)
+expect.set_options(timeout=PATIENCE_MS)
 LOOKED = """if (!localStorage.getItem("coord.looks")) {
   const looks = {"": {at: Date.now() - 6 * 60_000, offset: 1}};
   localStorage.setItem("coord.looks", JSON.stringify(looks));

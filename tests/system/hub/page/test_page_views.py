@@ -12,8 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from coord.core.tokens.schema import Role
 from coord.transports.hub.api.routes import every_endpoint
-from tests.support.hub.axe import axe_script, problems
+from tests.support.hub.axe import axe_script, problems, problems_in_themes
 from tests.support.hub.browsing import PATIENCE_MS, until
+from tests.support.hub.page_acts import NODE, printed_acts
 from tests.support.hub.page_events import ADDED, EVERY_EVENT, SAMPLES
 from tests.support.hub.page_site import PROJECT, fill, go, show, views, visit
 from tests.support.hub.site import Site, open_site
@@ -84,8 +85,23 @@ UNMARKED = """() => {
 
 SMALL_TARGETS = "() => axe.run('main', {runOnly: ['target-size'], resultTypes: ['violations']})"
 KEPT = (*SAMPLES, "event", "state", "kind", "mode", "severity")
+SHAPES = {
+    "rows": "/now?shape=rows",
+    "board": "/plan?shape=board",
+    "lanes": "/activity?shape=lanes",
+    "drawer": "/locks?on=name%3Adeploy",
+    "thread": "/messages?with=everybody",
+    "past": "/now?at=9",
+    "empty": "/locks?at=0",
+    "gone": "/locks?at=99999",
+    "no agent": "/agent/nobody",
+    "no task": f"/task/{PROJECT}/nothing",
+    "no question": "/why/alert/nothing",
+}
+"""Other shapes of views, what opens beside them, earlier times, and what is not there."""
 ENDINGS = ("ended", "released", "withdrawn", "moved", "answered", "closed")
 ACTS = "main [data-act]"
+HOLDS = ("Pause all", "Drain", "Emergency stop")
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +109,6 @@ def site() -> Iterator[Site]:
     with open_site() as found:
         fill(found)
         yield found
-
-
-@pytest.fixture(params=["light", "dark"])
-def theme(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def shoot(page: Page, name: str) -> None:
@@ -117,41 +128,49 @@ def begun_events() -> list[dict[str, Any]]:
     return [each for each in EVERY_EVENT if not each["event"].endswith(ENDINGS)]
 
 
-def test_everybody_can_read_every_view(browser: Browser, site: Site, theme: str) -> None:
+def test_everybody_can_read_every_view(browser: Browser, site: Site) -> None:
+    """In every shape, at earlier times, and with a dialog; light, dark and with high contrast."""
     script = axe_script()
     if not script:
         pytest.skip("axe-core is not installed: tools/setup agents")
-    with visit(browser, site, color_scheme=theme, reduced_motion="reduce") as (page, complaints):
+    with visit(browser, site, reduced_motion="reduce") as (page, complaints):
         page.evaluate(script)
         page.evaluate(ADDED, begun_events())
         found = {}
-        for name, path in views().items():
+        for name, path in {**views(), **SHAPES}.items():
             show(page, path)
-            shoot(page, f"{name}-{theme}")
-            found[name] = problems(page)
-        for name, path in {"past": "/now?at=9", "empty": "/locks?at=0", "gone": "/locks?at=99999"}.items():
-            show(page, path)
-            found[name] = problems(page)
+            for theme in ("light", "dark"):
+                page.emulate_media(color_scheme=theme)
+                shoot(page, f"{name}-{theme}")
+            found[name] = problems_in_themes(page)
         go(page, "/now")
         page.locator(ACTS).first.click()
-        found["act"] = problems(page)
+        found["act"] = problems_in_themes(page)
         page.keyboard.press("Escape")
         page.keyboard.press("?")
         expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
-        found["keys"] = problems(page)
+        found["keys"] = problems_in_themes(page)
         assert {name: each for name, each in found.items() if each} == {}
         assert [each for each in complaints if "404" not in each] == []
 
 
-def test_every_view_fits_a_phone(browser: Browser, site: Site) -> None:
+def test_everybody_can_read_a_phone_in_the_colours_of_the_system(browser: Browser, site: Site) -> None:
+    """No view is wider than a phone, and none needs colours of its own."""
     with visit(browser, site, viewport=PHONE) as (page, complaints):
+        page.evaluate(axe_script())
         page.evaluate(ADDED, begun_events())
+        found = {}
         for name, path in views().items():
             show(page, path)
             shoot(page, f"{name}-phone")
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], name
             boxes = [link.bounding_box() for link in page.locator("nav li a").all()]
             assert all(box and box["x"] + box["width"] <= PHONE["width"] for box in boxes), name
+            page.emulate_media(forced_colors="active")
+            shoot_if_asked(page, f"{name}-forced-phone")
+            found[name] = [*problems(page), *page.evaluate(UNMARKED)]
+            page.emulate_media(forced_colors="none")
+        assert {name: each for name, each in found.items() if each} == {}
         assert complaints == []
 
 
@@ -191,18 +210,6 @@ def test_long_names_and_both_directions_fit(browser: Browser, site: Site) -> Non
         assert [each for each in complaints if "404" not in each] == []
 
 
-def test_everybody_can_read_a_phone_in_the_colours_of_the_system(browser: Browser, site: Site) -> None:
-    with visit(browser, site, viewport=PHONE, forced_colors="active") as (page, _):
-        page.evaluate(axe_script())
-        page.evaluate(ADDED, begun_events())
-        found = {}
-        for name, path in views().items():
-            show(page, path)
-            shoot_if_asked(page, f"{name}-forced-phone")
-            found[name] = [*problems(page), *page.evaluate(UNMARKED)]
-        assert {name: each for name, each in found.items() if each} == {}
-
-
 def test_a_table_shows_what_every_agent_does(browser: Browser, site: Site) -> None:
     """UI-5, OBS-4: each agent with its state, its task or none, its queue, and its last sign of life."""
     with visit(browser, site, Role.VIEW, "/now?shape=rows") as (page, complaints):
@@ -232,7 +239,7 @@ def test_an_address_shows_the_same_to_somebody_else(browser: Browser, site: Site
         expect(page.get_by_role("list", name="Agents")).to_have_count(0)
         expect(page).to_have_url(f"{host}/now?shape=cards")
         for name in ("now", "locks", "activity", "messages", "merges", "alerts"):
-            page.goto(f"{host}/{name}?q=nobody")
+            go(page, f"/{name}?q=nobody")
             expect(page.get_by_role("heading", name=re.compile("(No .* fits|Nothing fits)"))).to_be_visible()
             expect(page.locator("main")).to_contain_text("Press escape")
         page.goto(f"{host}/locks?on=name:deploy&q=cleo")
@@ -318,8 +325,65 @@ def test_stored_text_never_runs(browser: Browser, site: Site) -> None:
         assert complaints == []
 
 
-def test_viewers_only_look(browser: Browser, site: Site) -> None:
-    """No view has a button that acts, and the hub refuses every request that changes something."""
+def acts_of(page: Page) -> list[str]:
+    """Return the ids of the acts that have a button; `more` opens a menu."""
+    found: list[str] = page.evaluate(
+        f"[...document.querySelectorAll('{ACTS}')].map(each => each.dataset.act)"
+    )
+    return [each.removeprefix("many_") for each in found]
+
+
+def choices_of(page: Page, kind: str = "") -> list[str]:
+    """Return the choices of the open menu, those of a kind if it has several, and close it."""
+    page.get_by_role("combobox").fill(kind)
+    choices = page.get_by_role("option").filter(has=page.get_by_text(kind, exact=True)) if kind else None
+    found = (choices or page.get_by_role("option")).locator("bdi").all_inner_texts()
+    page.keyboard.press("Escape")
+    return found
+
+
+@pytest.mark.skipif(not NODE, reason="node is not installed")
+def test_everybody_is_offered_what_the_role_allows(browser: Browser, site: Site) -> None:
+    """Viewers nothing, in no view and no list, and operators all but the acts of admins."""
+    roles = {each["id"]: each["role"] for each in printed_acts()} | {"more": "operate"}
+    with (
+        visit(browser, site, Role.VIEW) as (viewer, complaints),
+        visit(browser, site, Role.OPERATE) as (operator, others),
+        visit(browser, site) as (admin, _),
+    ):
+        seen: dict[str, set[str]] = {"operate": set(), "admin": set()}
+        for name, path in {**views(), "lock": SHAPES["drawer"]}.items():
+            for page in (viewer, operator, admin):
+                show(page, path)
+            assert acts_of(viewer) == [], name
+            offered = acts_of(admin)
+            assert acts_of(operator) == [each for each in offered if roles[each] == "operate"], name
+            for each in offered:
+                seen[roles[each]].add(each)
+        assert seen["operate"] >= {"answer", "withdraw", "message", "more"}
+        assert seen["admin"] >= {
+            "release",
+            "steal",
+            "preempt",
+            "pause",
+            "end",
+            "reset",
+            "reassign",
+            "set_setting",
+        }
+        whole = [*HOLDS, "Write a message"]
+        for page, wanted in ((viewer, []), (operator, whole[-1:]), (admin, whole)):
+            page.keyboard.press(":")
+            assert sorted(choices_of(page, "act")) == sorted(wanted)
+        for page, wanted in ((operator, ["Message…"]), (admin, ["Message…", "Disable", "End session"])):
+            go(page, "/now")
+            page.get_by_role("button", name="Act on ada").click()
+            assert choices_of(page) == wanted
+        assert [each for each in (*complaints, *others) if "403" not in each] == []
+
+
+def test_the_hub_refuses_every_act_of_a_viewer(browser: Browser, site: Site) -> None:
+    """Also one that a page has no button for."""
     refused = """async (routes) => {
       const found = {};
       for (const [method, path] of routes) {
@@ -335,14 +399,6 @@ def test_viewers_only_look(browser: Browser, site: Site) -> None:
         if each.method != "GET" and each.role is not Role.VIEW
     ]
     assert len(acting) > 40
-    with visit(browser, site, Role.VIEW) as (page, complaints), visit(browser, site) as (admin, _):
-        acts = 0
-        for name, path in views().items():
-            show(page, path)
-            show(admin, path)
-            acts += admin.locator(ACTS).count()
-            assert page.locator(ACTS).count() == 0, name
-        assert acts > 0
-        assert complaints == []
+    with visit(browser, site, Role.VIEW) as (page, _):
         answers = page.evaluate(refused, acting)
         assert {route: status for route, status in answers.items() if status != 403} == {}

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -122,8 +124,38 @@ def test_a_log_is_played_to_its_end_while_it_grows(browser: Browser, run: tuple[
         assert [each for each in complaints if "ERR_FAILED" not in each] == []
 
 
+def test_a_shared_link_shows_the_same_moment_in_another_zone(
+    browser: Browser, run: tuple[Site, list[Step]]
+) -> None:
+    """The same entry, view, filter and events; each reader has the times of the own zone."""
+    site, steps = run
+    path, step = "/activity?q=zq1z&kind=message", steps[2]
+    with (
+        visit(browser, site, Role.VIEW, timezone_id="Europe/Berlin") as (one, complaints),
+        visit(browser, site, Role.VIEW, timezone_id="Asia/Kolkata") as (other, others),
+    ):
+        one.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        to(one, path, step.offset)
+        one.get_by_role("button", name="Share").click()
+        expect(one.get_by_role("status").get_by_text("Copied")).to_be_visible()
+        link = one.evaluate("navigator.clipboard.readText()")
+        assert link == f"http://{site.address}{path}&at={step.offset}"
+        other.goto(link)
+        rows = []
+        for page, zone in ((one, "Europe/Berlin"), (other, "Asia/Kolkata")):
+            expect(page.locator(".banner")).to_contain_text(f"(entry {step.offset})")
+            expect(page.get_by_label("Filter events")).to_have_value("zq1z")
+            row = page.get_by_role("group", name=re.compile("zq1z mail"))
+            shown = row.locator("time")
+            instant = datetime.fromisoformat(shown.get_attribute("datetime") or "")
+            assert shown.inner_text() == instant.astimezone(ZoneInfo(zone)).strftime("%H:%M:%S")
+            rows.append((instant, row.locator(".said").inner_text()))
+        assert rows[0] == rows[1]
+        assert complaints == others == []
+
+
 def test_an_address_without_a_time_is_explained(browser: Browser, run: tuple[Site, list[Step]]) -> None:
-    """Another browser in another zone shows the same entry of a shared link."""
+    """In another zone, too."""
     site, steps = run
     with visit(browser, site, Role.VIEW, timezone_id="Pacific/Auckland") as (page, complaints):
         banner = page.locator(".banner")

@@ -11,6 +11,7 @@ from coord.core.tokens.schema import Role
 from coord.sdk.page.past import PastStates
 from coord.transports.hub.page.report import make_report, read_run
 from coord.transports.hub.page.run_facts import read_facts
+from tests.support.hub.axe import axe_script, problems
 from tests.support.hub.browsing import PATIENCE_MS
 from tests.support.hub.page_run import STEPS, TIMES, WATCH, Step, addresses, lived, word
 from tests.support.hub.page_site import PROJECT
@@ -48,6 +49,7 @@ def test_a_report_shows_every_view_without_a_server(
     browser: Browser, run: tuple[Site, list[Step], Path]
 ) -> None:
     _, steps, path = run
+    script, found = axe_script(), {}
     complaints: list[str] = []
     requests: list[str] = []
     with closing(browser.new_context(offline=True)) as context, closing(context.new_page()) as page:
@@ -57,10 +59,14 @@ def test_a_report_shows_every_view_without_a_server(
         page.goto(path.as_uri())
         summary = page.get_by_role("region", name="This run")
         expect(summary).to_contain_text(f"{STEPS - 1} of {STEPS} in the plan")
+        page.evaluate(script)
         for address, shown in addresses(STEPS - 1):
             if "messages" not in address:
                 show(page, address)
                 expect(page.locator("main")).to_contain_text(shown)
+            if script:
+                found[address] = problems(page)
+        assert {address: each for address, each in found.items() if each} == {}
         show(page, "/messages")
         expect(page.locator("main")).to_contain_text("zq3z mail")
         show(page, "/locks")

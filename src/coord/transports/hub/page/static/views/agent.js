@@ -32,8 +32,8 @@ function render(context) {
 
 const gone = (name, {state, past}) => {
   const ended = state.recent.ended.findLast((each) => each.session === name);
-  return empty(ended ? "This session has ended" : "There is no such session", html`${foreign(name)}${ended ? html`: ${foreign(ended.end_reason)}, ${when(ended.at)} ${foreign(ended.evidence)}` : past ? " is not there at this time." : " may have ended long ago."}`,
-    html`<a class="button" href="/now">To all agents</a>`);
+  return html`<h1 class="hidden">Agent</h1>${empty(ended ? "This session has ended" : "There is no such session", html`${foreign(name)}${ended ? html`: ${foreign(ended.end_reason)}, ${when(ended.at)} ${foreign(ended.evidence)}` : past ? " is not there at this time." : " may have ended long ago."}`,
+    html`<a class="button" href="/now">To all agents</a>`)}`;
 };
 
 const tasksOf = (state, name) => [...state.tables.tasks.values()].filter((each) => each.session === name && each.state === "in_progress");

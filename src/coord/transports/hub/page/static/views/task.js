@@ -25,7 +25,7 @@ const ask = asked(async (key) => {
 function render(context) {
   const {state, now, values: {project, task: name}} = context, tasks = state.tables.tasks;
   const task = tasks.get(`${project}/${name}`);
-  if (!task) return empty("There is no such task", html`Project ${foreign(project)} has no task ${foreign(name)}${context.past ? " at this time" : ""}.`, html`<a class="button" href="/plan">To the plan</a>`);
+  if (!task) return html`<h1 class="hidden">Task</h1>${empty("There is no such task", html`Project ${foreign(project)} has no task ${foreign(name)}${context.past ? " at this time" : ""}.`, html`<a class="button" href="/plan">To the plan</a>`)}`;
   const {word, by} = taskState(task, state, now);
   const {value: present, error} = ask(JSON.stringify([project, name]), context.past ? "past" : [task.generation, task.state, task.ended_ms, state.versions.refusals, task.title, task.files, task.priority, task.depends_on, task.parts, state.tables.sessions.get(task.session)?.input].join());
   const value = present && context.past ? knownAt(present, task, state.at) : present;

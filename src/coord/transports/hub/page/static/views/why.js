@@ -36,7 +36,7 @@ function render(context) {
   const {values, state} = context, kind = values.kind, id = values.id ?? `${values.project}/${values.task}`;
   if (kind === "alert") return alert(id, context);
   if (kind === "merge") return chain(kind, id, whyMerge(state.recent, id), context);
-  if (!ASK[kind]) return empty("There is no such question", html`Ask about a task, a lock, an agent or a merge.`);
+  if (!ASK[kind]) return html`<h1 class="hidden">Why?</h1>${empty("There is no such question", "Ask about a task, a lock, an agent or a merge.")}`;
   if (context.past || isReport()) {
     return html`${chain(kind, id, whyThen(kind, id, state, context.now), context)}<p class="muted">So say the locks, waits, claims and questions of that time. ${
       isReport() ? "Limits and routing are not in a report." : "Limits, routing and what frees it are known for the present only."}</p>`;
@@ -50,7 +50,7 @@ function render(context) {
 // An alert names a session: why that does not go on.
 function alert(id, {state}) {
   const found = state.tables.alerts.get(id);
-  if (!found) return empty("This alert is closed", "Nothing of it is left to explain.");
+  if (!found) return html`<h1 class="hidden">Why?</h1>${empty("This alert is closed", "Nothing of it is left to explain.")}`;
   return html`${head("alert", found.subject || found.rule, {state})}<p class="note" data-tone="wait">${foreign(found.text, "pre")}</p>
     ${found.session ? html`<a class="button" href=${link.why("agent", found.session)}>Why does ${foreign(found.agent || found.session)} not go on?</a>` : nothing}`;
 }
