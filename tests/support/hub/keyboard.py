@@ -8,7 +8,7 @@ from tests.support.hub.browsing import PATIENCE_MS
 
 TABS_MAX = 200
 CONTAINED = ("words", "near", "label")
-FOCUSED = """() => {
+FOCUSED = """wanted => {
   const element = document.activeElement;
   const style = getComputedStyle(element), box = element.getBoundingClientRect();
   const around = element.closest("article, li, .line, aside, section, header");
@@ -16,7 +16,7 @@ FOCUSED = """() => {
   return {
     act: element.dataset.act ?? "",
     words: element.id === "content" ? "" : (element.getAttribute("aria-label") ?? element.innerText).trim(),
-    near: `${around?.innerText ?? ""} ${around?.previousElementSibling?.innerText ?? ""}`,
+    near: wanted.near && `${around?.innerText ?? ""} ${around?.previousElementSibling?.innerText ?? ""}`,
     label: element.closest("label")?.innerText ?? "",
     submits: element.matches("dialog form .primary"),
     lost: element === document.body,
@@ -56,16 +56,16 @@ class Keyboard:
     def type(self, text: str) -> None:
         self.page.keyboard.type(text)
 
-    def focused(self) -> dict[str, Any]:
-        """Return what is known about the element with the focus."""
-        found: dict[str, Any] = self.page.evaluate(FOCUSED)
+    def focused(self, **wanted: Any) -> dict[str, Any]:
+        """Return what is known about the element with the focus; what is near it, if that is wanted."""
+        found: dict[str, Any] = self.page.evaluate(FOCUSED, wanted)
         return found
 
     def tab_until(self, **wanted: Any) -> dict[str, Any]:
         """Press Tab until the focus is where it has these values; texts need to be contained only."""
         passed = []
         for _ in range(TABS_MAX):
-            found = self.focused()
+            found = self.focused(**wanted)
             if all(_fits(name, found[name], value) for name, value in wanted.items()):
                 assert found["seen"], f"nobody sees the focus on {found}"
                 return found
