@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from tests.support.hub.browsing import PATIENCE_MS
 from tests.support.hub.page_events import ADDED
 from tests.support.hub.page_site import PROJECT, go, live, visit
 from tests.support.hub.site import Site, open_site
