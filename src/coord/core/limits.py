@@ -163,6 +163,14 @@ def claim_refusal(limits: TenantLimits | None, lease_ms: int, generations: int) 
     return None
 
 
+def too_many_sessions(tx: Transaction, limits: TenantLimits | None) -> bool:
+    """Whether more sessions are counted than a lowered limit allows.
+
+    Then a session whose claims have all expired must not pass for one that is active.
+    """
+    return limits is not None and _n(tx, keys.COUNT_SESSIONS) > limits.max_active_sessions
+
+
 def admit(
     tx: Transaction, limits: TenantLimits | None, session: str, previous_holder: str | None
 ) -> Refusal | None:

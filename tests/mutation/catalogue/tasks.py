@@ -11,6 +11,13 @@ STALE_RESULT = Mutant(
 )
 
 MUTANTS = [
+    Mutant(
+        "under a lowered limit an expired claim makes its session active",
+        "coord.core.limits:too_many_sessions",
+        "_n(tx, keys.COUNT_SESSIONS) > limits.max_active_sessions",
+        "False",
+        ("tests/unit/core/test_limits.py::test_under_a_lowered_limit_an_expired_claim_makes_nobody_active",),
+    ),
     STALE_RESULT,
     Mutant(
         "any session submits a result under the current generation",

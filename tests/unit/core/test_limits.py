@@ -258,6 +258,19 @@ def test_lowered_limits_take_nothing_away() -> None:
     assert harness.claim("a", "t3", lease_ms=40_000).reply.success
 
 
+@pytest.mark.parametrize("task", ["t2", "t3"])
+def test_under_a_lowered_limit_an_expired_claim_makes_nobody_active(task: str) -> None:
+    """TEN-13: a session that lost its only claim by time is a new one, also before a sweep counted it off."""
+    harness = RuleHarness("acme")
+    harness.claim("a", "t1", lease_ms=100_000)
+    harness.claim("b", "t2", lease_ms=30_000)
+    harness.set_limits(max_active_sessions=1)
+    assert harness.claim("b", "t4", now=T0 + 29_999).reply.success, "it is active"
+    harness.release("b", 1, "t4", now=T0 + 29_999)
+    assert harness.claim("b", task, now=T0 + 30_000).reply.reason == "DENIED_LIMIT_ACTIVE_SESSIONS"
+    assert counts(harness) == (1, 1)
+
+
 def test_a_command_for_many_tasks_meets_each_limit_within() -> None:
     """CLM-57: a batch is granted up to the limit, and each task is answered by itself."""
     harness = RuleHarness("acme")

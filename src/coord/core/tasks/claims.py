@@ -42,6 +42,7 @@ from coord.core.limits import (
     limit_keys,
     limits_of,
     retention_index_key,
+    too_many_sessions,
 )
 from coord.core.locks.expiry import declare_dead
 from coord.core.locks.resources import Resource
@@ -208,6 +209,8 @@ def claim_one(
         return ClaimResult(False, ClaimReason.DENIED_NOT_READY, detail=why)
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:
+        while too_many_sessions(tx, limits) and expire_due(tx, command.tenant, now, SWEEP_MAX):
+            stored = tx.get(task_key, Task) or UNCLAIMED
         refusal = admit(tx, limits, command.session, previous_holder(stored))
         while refusal is not None and expire_due(tx, command.tenant, now, SWEEP_MAX):
             stored = tx.get(task_key, Task) or UNCLAIMED  # the counts included expired claims: check again
