@@ -22,7 +22,7 @@ MUTANTS = [
         "path.suffix in TYPES and ",
         "",
         (f"{ASSETS}::test_a_link_and_an_unknown_type_are_left_out",),
-        also=(f"{HUB}.page.assets:_asset", "TYPES[path.suffix]", 'TYPES.get(path.suffix, "")'),
+        also=(f"{HUB}.page.assets:_asset", "TYPES[suffix]", 'TYPES.get(suffix, "")'),
     ),
     Mutant(
         "the page is served without its policy",
