@@ -60,7 +60,9 @@ def main() -> int:
     os.environ["COORD_HUB"] = "off"  # nor a hub of the caller; its own one comes later
     folder = Path(tempfile.mkdtemp(prefix="coord-demo-"))
     try:
-        return show(folder, args)
+        # Sessions in the user's own store would be told to the user's agents in other repositories.
+        with tempfile.TemporaryDirectory(prefix="coord-demo-state-") as os.environ["XDG_STATE_HOME"]:
+            return show(folder, args)
     except KeyboardInterrupt:
         print("\nInterrupted; all workers are stopped.")
         return 130

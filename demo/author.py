@@ -17,7 +17,7 @@ from demo.plan import PROJECT
 
 ROOT = Path(__file__).resolve().parent.parent
 COORD = (sys.executable, "-m", "coord.transports.cli.main")
-KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR")
+KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "XDG_STATE_HOME")
 
 
 class Broken(Exception):

@@ -50,11 +50,13 @@ def processes_naming(text: str) -> list[str]:
 
 def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """Issue 4, must show: kills, zombies, a hot file and a deadlock are played, proven and tidied up."""
-    page = tmp_path.parent / f"{tmp_path.name}.html"
+    page, home = tmp_path.parent / f"{tmp_path.name}.html", tmp_path.parent / f"{tmp_path.name}-home"
+    home.mkdir()
+    environ = {name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"}
     run = subprocess.run(
         demo_command("--html", str(page)),
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path), "COORD_URL": "file:///nowhere"},
+        env={**environ, "TMPDIR": str(tmp_path), "HOME": str(home), "COORD_URL": "file:///nowhere"},
         capture_output=True,
         text=True,
         timeout=90,
@@ -83,6 +85,7 @@ def test_the_demo_proves_itself_and_leaves_nothing_behind(tmp_path: Path) -> Non
     assert re.search(r"waits for file:src/app.py, held by \w+-1", run.stdout)
     assert_git_act_shown(run.stdout)
     assert list(tmp_path.iterdir()) == []
+    assert list(home.iterdir()) == [], "the agents of the user would hear of those of the demo"
     assert processes_naming(str(tmp_path)) == []
 
 
