@@ -27,21 +27,21 @@ def axe_file() -> Path:
 
 
 THEMES: "tuple[tuple[Literal['light', 'dark'], str], ...]" = (
-    ("light", "auto"),
     ("dark", "auto"),
     ("light", "contrast"),
     ("dark", "contrast"),
 )
-"""The colour schemes of a system and the themes of the page; they differ in colours only."""
+"""Schemes of a system and themes of the page, besides the light one; they differ in colours only."""
 
 
 COLOUR_RULES = ("color-contrast", "link-in-text-block")
 
 
-def problems(page: "Page", *rules: str) -> list[str]:
+def problems(page: "Page", within: str = "html", *rules: str) -> list[str]:
     """Return what axe finds, a line for each element; by some rules only, if they are named."""
-    script = "rules => axe.run(document, {resultTypes: ['violations'], ...rules.length && {runOnly: rules}})"
-    found = page.evaluate(script, rules)["violations"]
+    script = """([within, rules]) =>
+      axe.run(within, {resultTypes: ["violations"], ...rules.length && {runOnly: rules}})"""
+    found = page.evaluate(script, [within, rules])["violations"]
     return [
         f"{rule['id']}: {node['html'][:200]} {node['failureSummary']}"
         for rule in found
@@ -49,14 +49,14 @@ def problems(page: "Page", *rules: str) -> list[str]:
     ]
 
 
-def problems_in_themes(page: "Page") -> list[str]:
-    """Return what axe finds; rules about colours are asked in every theme."""
-    found = []
-    for number, (scheme, theme) in enumerate(THEMES):
+def problems_in_themes(page: "Page", within: str = "main, dialog") -> list[str]:
+    """Return what axe finds on the page, and what colours are wrong in a part of it in each theme."""
+    found = problems(page)
+    for scheme, theme in THEMES:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
-        rules = () if number == 0 else (*COLOUR_RULES, *["color-contrast-enhanced"] * (theme == "contrast"))
-        found += [f"{scheme} {theme}: {each}" for each in problems(page, *rules)]
+        rules = (*COLOUR_RULES, *["color-contrast-enhanced"] * (theme == "contrast"))
+        found += [f"{scheme} {theme}: {each}" for each in problems(page, within, *rules)]
     page.emulate_media(color_scheme="light")
     page.evaluate("document.documentElement.dataset.theme = 'auto'")
     return found

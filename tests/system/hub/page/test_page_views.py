@@ -144,6 +144,7 @@ def test_everybody_can_read_every_view(browser: Browser, site: Site) -> None:
                 shoot(page, f"{name}-{theme}")
             found[name] = problems_in_themes(page)
         go(page, "/now")
+        found["frame"] = problems_in_themes(page, "nav, header.top")
         page.locator(ACTS).first.click()
         found["act"] = problems_in_themes(page)
         page.keyboard.press("Escape")
