@@ -8,7 +8,7 @@ import {go, link, setQuery} from "../core/router.js";
 import {liveState, recentEntries, signal, touch} from "../core/store.js";
 import {command, copy} from "../parts/act.js";
 import {open} from "../parts/dialog.js";
-import {choice, css, empty, filterField, foreign, heading, html, icon, nothing, option, skeleton, svg, time} from "../parts/html.js";
+import {choice, css, empty, failed, filterField, foreign, heading, html, icon, nothing, option, skeleton, svg, time} from "../parts/html.js";
 import {list} from "../parts/list.js";
 import {learn, nameFor, said, sentences, sentencesLoaded, words} from "../parts/sentence.js";
 
@@ -78,6 +78,10 @@ export function newestOf(session, many, context) {
   loadSome(found.length, many, `of ${session}`);
   return found;
 }
+
+// What stands where none of them is loaded.
+export const noneLoaded = () => (loading.value === "loading" ? skeleton(2) : loading.value ? failed({message: loading.value}, loadOlder)
+  : html`<p class="muted">Nothing that is loaded.</p>`);
 
 function render(context) {
   const {state, query} = context;

@@ -7,7 +7,7 @@ import {link} from "../core/router.js";
 import {act, more} from "../parts/act.js";
 import {chip, code, empty, foreign, html, icon, nothing, repeat, time} from "../parts/html.js";
 import {said} from "../parts/sentence.js";
-import {newestOf} from "./activity.js";
+import {newestOf, noneLoaded} from "./activity.js";
 
 export const view = {path: "/agent/:session", title: "Agent", render};
 const SHOWN = 60;
@@ -46,7 +46,7 @@ const section = (title, items, line, acts = () => nothing) => (items?.length ? h
 function did(name, context) {
   const {state, now} = context, found = newestOf(name, SHOWN, context);
   return html`<section class="panel pad" aria-label="Newest events"><h2>What it did</h2>${found.length ? html`<ul class="lines">${found.map((each) => html`
-    <li><span class="muted">${time(each.at, when(each.at, now))}</span> <span>${said(each, state)}</span></li>`)}</ul>` : html`<p class="muted">Nothing that is loaded.</p>`}
+    <li><span class="muted">${time(each.at, when(each.at, now))}</span> <span>${said(each, state)}</span></li>`)}</ul>` : noneLoaded()}
     <p><a href="/activity?agent=${encodeURIComponent(name)}">All of its activity</a></p></section>`;
 }
 

@@ -19,6 +19,7 @@ export const view = {path: "/settings", title: "Settings", key: "s", icon: "sett
 const read = (path) => asked((key) => get(path, JSON.parse(key)), {pauseMs: 1000});
 const ask = Object.fromEntries(["settings", "limits", "tokens", "hooks", "mirrors", "reactions", "followers"].map((name) => [name, read(`/v1/${name}`)]));
 const NONE = "{}";
+const NO_PROJECT = {value: null, error: {status: 404, message: "There is no project yet: the first agent or plan begins one."}};
 const wanted = signal(null); // where the slider is, until it is applied
 
 function render(context) {
@@ -28,7 +29,7 @@ function render(context) {
   }
   const changed = state.versions.settings, known = projects(state, who.project || hub.repository);
   const project = known.includes(query.project) ? query.project : known[0] ?? "";
-  const settings = ask.settings(JSON.stringify({project}), changed), limits = ask.limits(NONE, changed);
+  const settings = project ? ask.settings(JSON.stringify({project}), changed) : NO_PROJECT, limits = ask.limits(NONE, changed);
   return html`${heading("Settings", may("admin") ? "" : html`You may look. ${code("coord open --role admin")} makes a link for changes.`, filterField(q, (text) => setQuery({q: text}), "Filter settings"))}
     <div class="settings">
       ${q ? nothing : html`${part("Agents", settings, (found) => agents(found, project, known, context))}
