@@ -5,6 +5,7 @@ Its arguments are the folder that holds the copy, and those of pytest. The outpu
 
 import contextlib
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ import pytest
 OUTPUT = "output"
 PLUGINS = ("_hypothesis_pytestplugin", "pytest_timeout", "tests.mutation.guard")
 OPTIONS = ["-x", "-q", "--no-header", "--tb=line", "--hypothesis-seed=0", "--timeout=60"]
+OPTIONS += ["--assert=plain"]  # nobody reads why a test failed: writing its asserts anew is a third of a run
 OPTIONS += ["-p", "no:cacheprovider", *(word for plugin in PLUGINS for word in ("-p", plugin))]
 
 
@@ -54,6 +56,7 @@ def main(home: Path, arguments: list[str]) -> int:
     for stream in (1, 2):
         os.dup2(output, stream)
     sys.path.insert(0, str(home))
+    gc.disable()  # a run is short
     adopt_orphans()
     try:
         return int(pytest.main([*OPTIONS, "--basetemp", str(home / "tmp"), *arguments]))

@@ -2,6 +2,9 @@
 
 import ast
 import functools
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,35 @@ def test_every_mutant_has_its_place_in_the_source() -> None:
             except (LostAnchorError, SyntaxError) as error:
                 lost.append(f"{mutant.name}: {error}")
     assert not lost, "\n".join(lost)
+
+
+def test_every_mutant_uses_names_that_exist(tmp_path: Path) -> None:
+    """One that fails for a name that is nowhere would fail any test, and show nothing about the check."""
+    for number, mutant in enumerate(MUTANTS):
+        for place, change in enumerate(mutant.changes):
+            _, source = changed(*change, ROOT / "src" / "coord")
+            (tmp_path / f"mutant_{number}_{place}.py").write_text(f"# {mutant.name}\n{source}")
+    assert undefined_names(tmp_path) == []
+    (tmp_path / "mutant.py").write_text("def check() -> int:\n    return lost_name\n")
+    assert undefined_names(tmp_path) == ["mutant.py"]
+
+
+def undefined_names(folder: Path) -> list[str]:
+    """Return the files below a folder that use a name that nothing defines."""
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--no-cache",
+        "--select",
+        "F821,F822,F823",
+    ]
+    done = subprocess.run(
+        [*command, "--output-format", "json", str(folder)], capture_output=True, text=True, check=False
+    )
+    return sorted({Path(each["filename"]).name for each in json.loads(done.stdout)})
 
 
 def test_every_mutant_names_tests_that_exist() -> None:

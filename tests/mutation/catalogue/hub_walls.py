@@ -126,7 +126,7 @@ _MUTANTS = [
         "the window keeps everything",
         f"{STREAMS}.feed:Window.add",
         "oldest = self._entries.popleft()",
-        "return",
+        "oldest = self._entries[0]\n            return",
         (f"{WEBSOCKET}::test_a_client_that_was_too_slow_is_told_to_resync",),
     ),
     Mutant(

@@ -425,7 +425,7 @@ MUTANTS = [
         "the task of a lost worker is retried forever",
         "coord.core.tasks.planned:schedule_retry",
         "task.retries + 1",
-        "task.retries + pause",
+        "task.retries",
         ("tests/unit/core/tasks/test_planned.py::test_a_lease_that_ran_out_counts_as_a_try",),
     ),
     Mutant(

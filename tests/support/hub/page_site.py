@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, Request, WebSocket
+from playwright.sync_api import Browser, Error, Page, Request, WebSocket
 
 from coord.core.tokens.schema import Role
 from coord.transports.hub.page.assets import FOLDER
@@ -44,6 +44,8 @@ WHOLE = f"""async () => {{
   }}
 }}"""
 """Waits until a view has what it asks for; it looks at every frame, where `expect` looks ever more seldom."""
+STATUS = """import("/static/core/store.js").then(({status, liveState, loaded}) =>
+  [status.peek(), status.peek().error?.message, liveState().offset, loaded.peek()])"""
 TWO_FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _PATH = re.compile(r'\bpath: "(/[^"]*)"')
 
@@ -121,7 +123,11 @@ def visit(
 
 def live(page: Page) -> None:
     """Wait until the page follows the log."""
-    page.get_by_text("Live", exact=True).wait_for()
+    try:
+        page.get_by_text("Live", exact=True).wait_for()
+    except Error as error:
+        status = page.evaluate(STATUS)
+        raise AssertionError(f"not live: {status}\n{page.inner_text('body')}") from error
 
 
 def go(page: Page, path: str) -> None:
