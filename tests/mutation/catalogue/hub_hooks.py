@@ -105,8 +105,7 @@ MUTANTS = [
         also=(
             "coord.integrations.hooks.hook:Hook._ask_hub",
             'path = socket_of_user({"XDG_RUNTIME_DIR": folder})',
-            'path = posix.environ.get(b"COORD_HUB", b"").decode() or '
-            'socket_of_user({"XDG_RUNTIME_DIR": folder})',
+            'path = (posix.environ.get(b"COORD_HUB") or b"").decode() or socket_of_user({"": folder})',
         ),
     ),
     Mutant(
