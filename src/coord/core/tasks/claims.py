@@ -210,7 +210,7 @@ def claim_one(
     refusal = claim_refusal(limits, command.lease_ms, stored.generation - stored.reset_generation)
     if refusal is None:
         while too_many_sessions(tx, limits) and expire_due(tx, command.tenant, now, SWEEP_MAX):
-            stored = tx.get(task_key, Task) or UNCLAIMED
+            stored = tx.get(task_key, Task) or UNCLAIMED  # this claim may have been one of those that ended
         refusal = admit(tx, limits, command.session, previous_holder(stored))
         while refusal is not None and expire_due(tx, command.tenant, now, SWEEP_MAX):
             stored = tx.get(task_key, Task) or UNCLAIMED  # the counts included expired claims: check again

@@ -14,6 +14,7 @@ from tests.support.hub.site import Site, open_site
 pytestmark = pytest.mark.timeout(300)
 REPORTED = Amounts(requests=12, input=12_000, output=3_000, cost=1_240_000)
 ESTIMATED = Amounts(requests=3, input=52_000, output=9_000, estimated=740_000)
+CACHED = Amounts(requests=1, cache_read=9_000, cost=10_000)
 UNPRICED = Amounts(requests=1, input=500, unpriced=500)
 
 
@@ -50,6 +51,8 @@ def test_costs_are_listed_and_follow_the_reports(browser: Browser, site: Site) -
         expect(costs).to_contain_text("~$1.98+?, 76.5K tokens in all")
         report(site, "ada", "opus-2", REPORTED)
         expect(costs.locator("tbody tr").first).to_contain_text("$2.48")
+        report(site, "ada", "opus-3", CACHED)
+        expect(costs.locator("tbody tr").first).to_contain_text("$2.49")
         costs.get_by_role("button", name="Task").click()
         expect(costs.get_by_role("link", name="checkout")).to_be_visible()
         page.keyboard.press("/")

@@ -14,7 +14,7 @@ const tokens = ({input = 0, output = 0, cache_read = 0, cache_write = 0}) => inp
 // Changes with every report: what the sessions that are here have used.
 function used({tables}) {
   let sum = 0;
-  for (const {input = 0, output = 0} of tables.sessions.values()) sum += input + output;
+  for (const {input = 0, output = 0, cost = 0, estimated = 0} of tables.sessions.values()) sum += input + output + cost + estimated;
   return sum;
 }
 
